@@ -23,8 +23,8 @@ import scipy.sparse as sp
 from completion_peers import Authors, Literal
 from scipy.spatial import cKDTree
 
-from lacunar.completion import Features, Graph, KernelFunction, MatrixExponentiatedGradient
-from lacunar.papers.completion import make_biclustered
+from lacunar.completion import Features, Graph, KernelFunction
+from lacunar.papers.completion import MatrixExponentiatedGradient, make_biclustered
 
 GAMMA = 1 / 3
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from lacunar import KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.active import MBEG
-from lacunar.completion import Features, Kernel, MatrixExponentiatedGradient
+from lacunar.completion import Features, Kernel
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.observed import read_batches
+from lacunar.papers.completion import MatrixExponentiatedGradient
 
 
 class Size(NamedTuple):

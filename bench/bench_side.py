@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
-from lacunar.completion import Graph, Identity, Kernel, MatrixExponentiatedGradient, Mix
-from lacunar.papers.completion import make_biclustered
+from lacunar.completion import Graph, Identity, Kernel, Mix
+from lacunar.papers.completion import MatrixExponentiatedGradient, make_biclustered
 
 
 def clock(call, *given, repeats=1):

@@ -60,7 +60,8 @@ CHILD = """
 import sys, time
 import numpy as np, pyarrow.dataset, pyarrow.parquet
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
-from lacunar.completion import Features, MatrixExponentiatedGradient, read_pair_batches
+from lacunar.completion import Features, read_pair_batches
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.observed import ObservedFile, Triplets, read_batches, write_batches
 from lacunar.lowrank import POPCA
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor

@@ -11,7 +11,8 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lacunar.completion import Graph, Identity, MatrixExponentiatedGradient, Mix, predictiveness
+from lacunar.completion import Graph, Identity, Mix, predictiveness
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.plotting import RegretDisplay
 
 

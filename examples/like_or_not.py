@@ -12,7 +12,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lacunar.completion import Features, MatrixExponentiatedGradient, Mix, OnlineMatrixClassifier
+from lacunar.completion import Features, Mix, OnlineMatrixClassifier
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 from lacunar.plotting import RegretDisplay
 
@@ -34,13 +35,13 @@ def main():
     learners = {
         "no side information": OnlineMatrixClassifier(),
         "genres": OnlineMatrixClassifier(cols=Mix(known)),
-        "one expert alone": MatrixExponentiatedGradient(cols=Mix(known)),
+        "the learner of the paper": MatrixExponentiatedGradient(cols=Mix(known)),
     }
     wrong = {}
     for name, model in learners.items():
         score = model.score_stream(people, films, likes, comparator="majority")
         wrong[name] = np.diff(score.running_mistakes, prepend=0)
-        print(f"{name:>20s}: {score.error:.1%} wrong, log loss {score.loss:.3f}")
+        print(f"{name:>24s}: {score.error:.1%} wrong, log loss {score.loss:.3f}")
     ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
     RegretDisplay(dict(reversed(wrong.items()))).plot(ax).ax_.set(ylim=(0, 0.5), xlabel="answers seen")
     plt.show()

@@ -9,7 +9,7 @@ from faulty import Fault
 from lacunar import OnlineMatrixClassifier, _log
 from lacunar._state import Entries, all_or_nothing, going_back
 from lacunar._turns import changes, reads
-from lacunar.completion import MatrixExponentiatedGradient
+from lacunar.papers.completion import MatrixExponentiatedGradient
 
 
 class Engine:

@@ -14,12 +14,11 @@ from lacunar.completion import (
     Identity,
     Kernel,
     KernelFunction,
-    MatrixExponentiatedGradient,
     Mix,
     OnlineMatrixClassifier,
     predictiveness,
 )
-from lacunar.papers.completion import max_norm, quasi_dimension_bound
+from lacunar.papers.completion import MatrixExponentiatedGradient, max_norm, quasi_dimension_bound
 from lacunar.persistence import load_model, save_model
 
 

@@ -13,7 +13,8 @@ import time
 
 import numpy as np
 
-from lacunar.completion import Features, MatrixExponentiatedGradient, Mix, OnlineMatrixClassifier
+from lacunar.completion import Features, Mix, OnlineMatrixClassifier
+from lacunar.papers.completion import MatrixExponentiatedGradient
 
 RATES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
 

@@ -11,8 +11,8 @@ import time
 
 import numpy as np
 
-from lacunar.completion import Graph, MatrixExponentiatedGradient, Mix, OnlineMatrixClassifier
-from lacunar.papers.completion import PrintedMEG, make_biclustered, quasi_dimension_bound
+from lacunar.completion import Graph, Mix, OnlineMatrixClassifier
+from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG, make_biclustered, quasi_dimension_bound
 
 BETAS = (0.0, 0.03125, 0.125, 0.5)
 BARS = {0.0: 0.13, 0.03125: 0.19, 0.125: 0.25, 0.5: 0.33}

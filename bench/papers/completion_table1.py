@@ -14,8 +14,8 @@ import numpy as np
 from bench.papers._report import Report, Verdict, lines, mean_and_error, pictures, save, table, word
 from bench.papers._run import Run
 
-from lacunar.completion import Graph, MatrixExponentiatedGradient
-from lacunar.papers.completion import PrintedMEG, make_biclustered
+from lacunar.completion import Graph
+from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG, make_biclustered
 
 TITLE = "Side information, Table 1"
 BETAS = (0.5, 0.25, 0.125, 0.0625, 0.03125, 0.0)

@@ -27,6 +27,7 @@ BilinearRule bilinear_of(const py::dict& options) {
   rule.noise = options["noise"].cast<double>();
   rule.mirrored = options["mirrored"].cast<bool>();
   rule.linked = options["linked"].cast<bool>();
+  rule.products = options["products"].cast<bool>();
   rule.refit = options["refit"].cast<bool>();
   return rule;
 }
@@ -136,6 +137,13 @@ class Pool {
     double out = 0;
     locked([&] { pool_.run(1, &i, &j, &y, extra.data(), &out, nullptr); });
     return out;
+  }
+
+  void set_features(int side, const Array<double>& phi) {
+    if (side < 0 || side > 1) throw std::invalid_argument("side must be 0 or 1");
+    expect_size(phi, {pool_.size(side), static_cast<Offset>(pool_.features(side))}, "phi");
+    std::vector<double> copy(phi.data(), phi.data() + phi.size());
+    locked([&] { pool_.set_features(side, std::move(copy)); });
   }
 
   void set_twins(const Array<Index>& rows, const Array<Index>& cols) {
@@ -288,6 +296,7 @@ void bind_pair_pool(py::module_& m) {
       .def(py::init<const py::dict&, const py::dict&, const py::dict&>())
       .def("size", &Pool::size)
       .def("grow", &Pool::grow)
+      .def("set_features", &Pool::set_features)
       .def("set_twins", &Pool::set_twins)
       .def("run", &Pool::run)
       .def("ask", &Pool::ask)

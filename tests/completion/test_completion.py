@@ -9,16 +9,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from lacunar.completion import (
-    Features,
-    Identity,
-    Kernel,
-    KernelFunction,
-    MatrixExponentiatedGradient,
-    Mix,
-    OnlineMatrixClassifier,
-)
+from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 
 M, N = 9, 7

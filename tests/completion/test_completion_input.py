@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, MatrixExponentiatedGradient, Mix
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 
 K = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])

@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.metrics import log_loss
 
-from lacunar.completion import Graph, Identity, MatrixExponentiatedGradient
-from lacunar.completion.gradient import OnlineLogistic
-from lacunar.papers.completion import make_biclustered
+from lacunar.completion import Graph, Identity
+from lacunar.papers.completion import MatrixExponentiatedGradient, make_biclustered
+from lacunar.papers.completion.gradient import OnlineLogistic
 
 
 def entries(n=40, seed=0, **options):

@@ -8,16 +8,9 @@ import pytest
 from reference import pool as twin
 
 from lacunar import _core
-from lacunar.completion import (
-    Features,
-    Graph,
-    Identity,
-    Kernel,
-    KernelFunction,
-    MatrixExponentiatedGradient,
-    OnlineMatrixClassifier,
-)
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, OnlineMatrixClassifier
 from lacunar.completion import classifier as pool_module
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 
 RNG = np.random.default_rng(0)
@@ -32,6 +25,7 @@ SIDES = {
     "kernel": (Kernel(np.eye(12) + 0.5), None),
     "several": ([Features(TABLE), Graph(RING)], [Features(TABLE), Features(TABLE["kind"])]),
     "function": (KernelFunction("gaussian", points=np.arange(12.0)[:, None]), None),
+    "points that come": (KernelFunction("gaussian", length_scale=2.0), KernelFunction("gaussian", length_scale=0.5)),
 }
 
 
@@ -43,15 +37,12 @@ def stream(n=300, seed=0):
     return i, j, np.where((u[i] * v[j]).sum(axis=1) + 0.5 * rng.normal(size=n) > 0, 1, -1)
 
 
-def core(models, n_rows=12, n_cols=12, extra=0, **rule):
-    side = {
-        "d": 0,
-        "phi": np.zeros((0, 0)),
-        "levels": [],
-        "groups": np.zeros((0, 0), np.int32),
-        "wide": 0,
-        "compared": np.zeros((0, 0)),
-    }
+def core(models, n_rows=12, n_cols=12, extra=0, features=None, **rule):
+    side = {"levels": [], "groups": np.zeros((0, 0), np.int32), "wide": 0, "compared": np.zeros((0, 0))}
+    sides = [
+        {**side, "size": size, "phi": phi, "d": phi.shape[1]}
+        for size, phi in zip((n_rows, n_cols), features or [np.zeros((0, 0))] * 2, strict=True)
+    ]
     options = {
         **pool_module._RULE,
         "extra": extra,
@@ -60,7 +51,7 @@ def core(models, n_rows=12, n_cols=12, extra=0, **rule):
         "bilinear": [pool_module._MODEL | m for m in models],
         **rule,
     }
-    return _core.PairPool(options, {**side, "size": n_rows}, {**side, "size": n_cols})
+    return _core.PairPool(options, *sides)
 
 
 @pytest.fixture
@@ -81,6 +72,79 @@ def test_biases_are_those_of_assumed_density_filtering(noise):
     i, j, y = stream()
     _, each = run(core([{"refit": False, "noise": noise}]), i, j, y)
     np.testing.assert_allclose(each[:, 3], twin.biases(i, j, y, noise), rtol=1e-12)
+
+
+PRODUCTS = {"products": True, "refit": False, "row_bias": False, "col_bias": False, "common": 4.0}
+
+
+@pytest.mark.parametrize("widths", [(3, 4), (1, 2), (5, 1)])
+def test_products_of_features_are_those_of_assumed_density_filtering(widths):
+    i, j, y = stream()
+    phi, psi = (np.random.default_rng(d).normal(size=(12, d)) for d in widths)
+    pool = core([PRODUCTS, {"refit": False}], features=(phi, psi))
+    _, each = run(pool, i, j, y)
+    np.testing.assert_allclose(each[:, 3], twin.products(phi, psi, i, j, y, 4.0), rtol=1e-9)
+    np.testing.assert_allclose(each[:, 4], twin.biases(i, j, y), rtol=1e-12)  # not disturbed by what is rehearsed
+
+
+def test_pairs_without_features_on_a_side_are_asked_by_those_of_the_other():
+    """Of ids that are not known nothing but the constant is: the coefficients of the other side's features are learned as ever."""
+    rng = np.random.default_rng(0)
+    phi = rng.normal(size=(12, 2))
+    i, j = rng.integers(0, 12, (2, 600))
+    pool = core([PRODUCTS], features=(phi, np.ones((12, 1))))
+    run(pool, i, j, np.where(phi[i, 0] > 0, 1, -1))
+    rows, unknown, out = np.arange(12, dtype=np.int32), np.full(12, -1, np.int32), np.empty(12)
+    pool.ask(rows, unknown, unknown, unknown, np.zeros((12, 0)), out)
+    assert np.array_equal(out > 0.5, phi[:, 0] > 0)
+
+
+def test_features_are_replaced_by_as_many():
+    phi = np.ones((12, 2))
+    pool = core([PRODUCTS], features=(phi, phi))
+    for side, wrong in ((0, phi[:3]), (1, np.ones((12, 3))), (2, phi), (-1, phi)):
+        with pytest.raises(ValueError, match=r"phi|side"):
+            pool.set_features(side, wrong)
+    pool.set_features(1, 2 * phi)
+
+
+# What both sides' graphs or kernels say together: error on a matrix of blocks, beside that of a pool that is told nothing.
+POINTS = np.random.default_rng(1).normal(size=(60, 2))
+BLOCKS = np.arange(60) // 12
+CLIQUES = (BLOCKS[:, None] == BLOCKS) & ~np.eye(60, dtype=bool)
+BOTH_SIDES = {
+    "graphs": (Graph(CLIQUES.astype(float)), Graph(CLIQUES.astype(float))),
+    "kernels": (Kernel(CLIQUES * 0.8 + np.eye(60)), Kernel(CLIQUES * 0.8 + np.eye(60))),
+    "a graph and a kernel that grows": (
+        Graph(CLIQUES.astype(float)),
+        KernelFunction("partition", points=BLOCKS.tolist()),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOTH_SIDES)
+def test_blocks_of_both_sides_are_found_from_few_pairs(name):
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1, 1], (5, 5))
+    i, j = rng.integers(0, 60, (2, 900))
+    y = signs[BLOCKS[i], BLOCKS[j]]
+    told = OnlineMatrixClassifier(*BOTH_SIDES[name]).score_stream(i, j, y)
+    assert told.error < 0.1
+    assert told.error < 0.5 * OnlineMatrixClassifier().score_stream(i, j, y).error
+
+
+@pytest.mark.parametrize("begun", [0, 30])
+def test_points_of_a_growing_kernel_tell_of_those_that_come(begun):
+    """Every column likes one side of a line; half of the points are asked about before any answer of theirs."""
+    rng = np.random.default_rng(0)
+    points = [tuple(point) for point in POINTS]
+    known = {"points": points[:begun], "ids": points[:begun]} if begun else {}
+    i, j, likes = rng.integers(0, 30, 800), rng.integers(0, 10, 800), rng.choice([-1, 1], 10)
+    model = OnlineMatrixClassifier(KernelFunction("gaussian", length_scale=0.7, **known))
+    model.partial_fit([points[k] for k in i], j, np.where(POINTS[i, 0] > 0, 1, -1) * likes[j])
+    rows, cols = np.divmod(np.arange(300), 10)
+    answers = np.where(POINTS[30 + rows, 0] > 0, 1, -1) * likes[cols]
+    assert model.score([(points[30 + k], c) for k, c in zip(rows, cols, strict=True)], answers) > 0.8
 
 
 def test_mixture_and_hedge_are_those_of_the_formulas():
@@ -158,7 +222,7 @@ def test_the_stream_may_be_cut_anywhere(name, spread):
         assert other.n_mistakes_ == whole.n_mistakes_
 
 
-@pytest.mark.parametrize("name", [name for name in SIDES if name != "function"])
+@pytest.mark.parametrize("name", SIDES)
 def test_files_and_pickles_resume_exactly(name, tmp_path):
     i, j, y = stream()
     model = OnlineMatrixClassifier(*SIDES[name]).partial_fit(i[:150], j[:150], y[:150])
@@ -280,13 +344,36 @@ def test_it_finds_a_matrix_of_rank_one():
         {"refit_place": np.array([0.0, 0, 0, 1e300, 0, 1, 1])},
     ],
 )
-def test_damaged_states_are_refused(damage):
+def test_damaged_states_of_a_pool_are_refused(damage):
     i, j, y = stream(50)
     model = OnlineMatrixClassifier().partial_fit(i, j, y)
     kept = model.state()
     kept["pools"] = [kept["pools"][0] | damage]
     with pytest.raises(ValueError, match="state must"):
         OnlineMatrixClassifier.from_state(kept)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"landmarks": [[[0, 0]], []]},
+        {"landmarks": [[[99]], []]},
+        {"landmarks": [[[-1]], []]},
+        {"landmarks": [[], []]},
+        {"landmarks": None},
+        {"landmarks": [["a"], []]},
+        {"side_features": [[{"turn": np.zeros((0, 0)), "modes": np.full((0, 16), np.nan)}], []]},
+        {"side_features": [[{"turn": np.zeros((0, 0)), "modes": np.zeros((3, 16))}], []]},
+    ],
+)
+def test_damaged_directions_of_a_kernel_are_refused(damage):
+    i, j, y = stream(50)
+    model = OnlineMatrixClassifier(KernelFunction("gaussian")).partial_fit(i, j, y)
+    kept = model.state()
+    other = OnlineMatrixClassifier.from_state(kept, rows=KernelFunction("gaussian"))
+    np.testing.assert_array_equal(other.decision_function((i, j)), model.decision_function((i, j)))
+    with pytest.raises(ValueError, match="state must"):
+        OnlineMatrixClassifier.from_state(kept | damage, rows=KernelFunction("gaussian"))
 
 
 def test_rows_and_columns_of_one_kind_learn_from_each_other():
@@ -428,7 +515,7 @@ def in_a_refit(model):
     return model.state()["pools"][0]["refit_place"][0] >= 0
 
 
-@pytest.mark.parametrize("name", [name for name in SIDES if name != "function"])
+@pytest.mark.parametrize("name", SIDES)
 def test_copies_in_the_midst_of_a_refit_go_on_to_the_same_bits(name, spread, tmp_path):
     i, j, y = stream()
     model = OnlineMatrixClassifier(*SIDES[name]).partial_fit(i[:244], j[:244], y[:244])

@@ -15,8 +15,9 @@ from lacunar import (
     LacunarRegressor,
     Observed,
 )
-from lacunar.completion import KernelFunction, MatrixExponentiatedGradient, OnlineMatrixClassifier
+from lacunar.completion import KernelFunction, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.papers.karma import GeomClassifier, PrintedKarmaClassifier, PrintedKarmaRegressor
 
 X, Y = problem()

@@ -25,8 +25,9 @@ from sklearn.base import clone
 import lacunar
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.completion import Identity, MatrixExponentiatedGradient, OnlineMatrixClassifier
+from lacunar.completion import Identity, OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, GaussianRegressor, SLRMOnlineRegressor
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import MeasuringLoop
 

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
-from lacunar.completion import Features, MatrixExponentiatedGradient, OnlineMatrixClassifier, read_pair_batches
+from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed import ObservedFile, Triplets, read_batches
-from lacunar.papers.completion import PrintedMEG
+from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
 from lacunar.papers.karma import PrintedKarmaClassifier, PrintedKarmaRegressor
 from lacunar.persistence.registry import CLASSES, class_of
 

@@ -15,16 +15,7 @@ import pandas as pd
 from lacunar import Observed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.comparison import TableModel, load_problem
-from lacunar.completion import (
-    Features,
-    Graph,
-    Identity,
-    Kernel,
-    KernelFunction,
-    MatrixExponentiatedGradient,
-    Mix,
-    OnlineMatrixClassifier,
-)
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.karma import (
     KarmaClassifier,
@@ -46,7 +37,7 @@ from lacunar.lowrank import (
     SLRMRegressor,
     SLRMRegressorCV,
 )
-from lacunar.papers.completion import PrintedMEG
+from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 from lacunar.papers.subspace import PrintedMBEG, PrintedPOPCA

@@ -40,7 +40,8 @@ CLASSES = {
     **{name: f"lacunar.papers.karma.{name}" for name in (
         "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},
     **{name: f"lacunar.completion.{name}" for name in (
-        "OnlineMatrixClassifier", "MatrixExponentiatedGradient", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},
+        "OnlineMatrixClassifier", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},
+    "MatrixExponentiatedGradient": "lacunar.papers.completion.MatrixExponentiatedGradient",
     "TableModel": "lacunar.comparison.TableModel",
 }  # fmt: skip
 # Learned attributes that are compared where a model has them, and what each is called now.

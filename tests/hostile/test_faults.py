@@ -12,7 +12,7 @@ import pytest
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressorCV, Observed
 from lacunar._latent import latent_rows
 from lacunar.active import ActivePOPCA
-from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
+from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import LacunarRegressor
@@ -27,6 +27,7 @@ from lacunar.lowrank import (
     column_pair_sums,
 )
 from lacunar.observed.columns import fit_columns
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 from lacunar.papers.subspace import PrintedMBEG

@@ -18,9 +18,10 @@ import pytest
 
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
+from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.papers.subspace import PrintedMBEG
 from lacunar.persistence import load_model, save_model
 

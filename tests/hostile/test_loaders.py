@@ -9,12 +9,12 @@ from fuzz import archives, models, structure
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, LacunarClassifier, Observed
-from lacunar.completion import MatrixExponentiatedGradient
 from lacunar.karma.solvers import PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank import PETRELS
 from lacunar.observed.container import read_archive, write_archive
 from lacunar.observed.rules import Array, Number, OneOrMany, check_parts, floats, whole
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import load_model, save_model
 

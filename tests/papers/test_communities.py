@@ -6,14 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from lacunar.completion import (
-    Graph,
-    Identity,
+from lacunar.completion import Graph, Identity, Mix, predictiveness
+from lacunar.papers.completion import (
     MatrixExponentiatedGradient,
-    Mix,
-    predictiveness,
+    PrintedMEG,
+    max_norm,
+    mistake_bound,
+    quasi_dimension_bound,
 )
-from lacunar.papers.completion import PrintedMEG, max_norm, mistake_bound, quasi_dimension_bound
 
 
 def network(name, count):

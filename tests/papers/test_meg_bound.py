@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lacunar.completion import Features, Graph, Identity, Mix
-from lacunar.completion.engine import Engine
 from lacunar.papers.completion import make_biclustered
+from lacunar.papers.completion.engine import Engine
 
 
 def problem(n, noise, seed, kind):

@@ -6,9 +6,9 @@ import threadpoolctl
 from reference.meg import inductive, transductive
 
 from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix
-from lacunar.completion.engine import Engine
 from lacunar.completion.side import SideState
 from lacunar.papers.completion import make_biclustered
+from lacunar.papers.completion.engine import Engine
 
 GAMMA = 0.4
 

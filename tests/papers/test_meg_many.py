@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from lacunar import _core
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
-from lacunar.completion.engine import Engine, batched_log_scores, from_blocks
 from lacunar.completion.side import SideState
+from lacunar.papers.completion.engine import Engine, batched_log_scores, from_blocks
 
 POINTS = np.random.default_rng(0).normal(size=(40, 3))
 SIDES = {

@@ -5,8 +5,14 @@ import pytest
 from reference import meg as twin
 from sklearn.base import clone
 
-from lacunar.completion import Graph, Identity, Kernel, MatrixExponentiatedGradient
-from lacunar.papers.completion import PrintedMEG, make_biclustered, mistake_bound, quasi_dimension_bound
+from lacunar.completion import Graph, Identity, Kernel
+from lacunar.papers.completion import (
+    MatrixExponentiatedGradient,
+    PrintedMEG,
+    make_biclustered,
+    mistake_bound,
+    quasi_dimension_bound,
+)
 from lacunar.papers.completion.meg import trial_draws
 from lacunar.persistence import load_model, save_model
 

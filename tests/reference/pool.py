@@ -32,6 +32,17 @@ def biases(i, j, y, noise=0.0):
     return np.array(out)
 
 
+def products(phi, psi, i, j, y, variance):
+    """z = w . (1, phi_i) x (1, psi_j), all coefficients of one variance: P(y = 1) of every trial before its label."""
+    a, b = (np.column_stack([np.ones(len(side)), side]) for side in (phi, psi))
+    size = a.shape[1] * b.shape[1]
+    mean, P, out = np.zeros(size), variance * np.eye(size), []
+    for r, c, label in zip(i, j, y, strict=True):
+        p, mean, P = moment_step(mean, P, np.outer(a[r], b[c]).ravel(), label)
+        out.append(p)
+    return np.array(out)
+
+
 def mixer(odds, y, variance):
     """Logistic mixing of log-odds (n, E) with a constant of .3 beside them: P(y = 1) before each label, and mean log-odds."""
     E = odds.shape[1]

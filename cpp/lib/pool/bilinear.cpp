@@ -25,7 +25,18 @@ double draw(std::uint64_t salt, std::uint64_t vertex, std::uint64_t k) {
 // g = P h; h . g.
 double times(const double* P, const double* h, int d, double* g) {
   double form = 0;
-  for (int k = 0; k < d; ++k) {
+  int k = 0;
+  for (; k + 4 <= d; k += 4) {  // four sums at a time: one would wait for its own additions
+    const double* row = P + k * d;
+    double sums[4] = {0, 0, 0, 0};
+    for (int l = 0; l < d; ++l)
+      for (int m = 0; m < 4; ++m) sums[m] += row[m * d + l] * h[l];
+    for (int m = 0; m < 4; ++m) {
+      g[k + m] = sums[m];
+      form += sums[m] * h[k + m];
+    }
+  }
+  for (; k < d; ++k) {
     double sum = 0;
     for (int l = 0; l < d; ++l) sum += P[k * d + l] * h[l];
     g[k] = sum;

@@ -166,7 +166,11 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (const int side : {0, 1}) count_stride_[side] = 2 * (1 + group_total_[1 - side]);
   if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
   for (auto& form : rule_.bilinear) {
-    form.pair_features = form.linked ? Kin::kFeatures - 1 : std::min(form.pair_features, pair_features_ - 1);
+    const int n_products = (1 + sides_[0].d) * (1 + sides_[1].d);
+    form.pair_features = form.linked     ? Kin::kFeatures - 1
+                         : form.products ? n_products - 1
+                                         : std::min(form.pair_features, pair_features_ - 1);
+    if (form.products) products_.assign(static_cast<std::size_t>(n_products), 0);
     models_.emplace_back(form, sides_[0].d, sides_[1].d, 2 * models_.size() + 1);
   }
   n_experts_ = 4 + static_cast<int>(sides_[0].levels.size() + sides_[1].levels.size()) + !sides_[0].indptr.empty() +
@@ -315,9 +319,24 @@ void PairPool::pair_features(Index i, Index j, double* f) const {
   for (int k = 0; k + 1 + kGraphFeatures < pair_features_; ++k) f[1 + kGraphFeatures + k] = 8 * phi[k] * psi[k];
 }
 
+// Every product of (1, phi_i) and (1, psi_j); features that are not known are 0.
+void PairPool::fill_products(Index i, Index j) {
+  if (products_.empty()) return;
+  const int d = sides_[0].d, e = sides_[1].d;
+  std::fill(products_.begin(), products_.end(), 0);
+  double* row = products_.data();
+  row[0] = 1;
+  if (j >= 0) std::copy_n(sides_[1].phi.begin() + static_cast<Offset>(j) * e, e, row + 1);
+  if (i < 0) return;
+  const double* phi = sides_[0].phi.data() + static_cast<Offset>(i) * d;
+  for (int k = 0; k < d; ++k)
+    for (int l = 0; l <= e; ++l) row[(1 + k) * (1 + e) + l] = phi[k] * row[l];
+}
+
 PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
   const bool features = model.rule().features;
   if (model.rule().mirrored) return {a_, b_, nullptr, nullptr, f_of(model)};
+  if (model.rule().products) return {i, j, nullptr, nullptr, f_of(model)};  // a pair that is rehearsed, too
   return {met_[0], met_[1], features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
           features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_of(model)};
 }
@@ -325,13 +344,17 @@ PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
 // The log-odds of every expert for a pair of which `met_` was seen.
 void PairPool::gather(Index i, Index j, const double* extra) {
   odds_.clear();
+  fill_products(i, j);
   count_experts(i, j);
   const std::size_t biases = odds_.size();
   for (auto& model : models_) {
-    odds_.push_back(model.odds(known(model, i, j)));
+    const bool known_already = rehearsed_ && model.rule().products;  // they hang on no count
+    odds_.push_back(known_already ? product_odds_ : model.odds(known(model, i, j)));
+    if (model.rule().products) product_odds_ = odds_.back();
     const bool of_kin = model.rule().mirrored || model.rule().linked;
     if (of_kin && (a_ < 0 || b_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
   }
+  rehearsed_ = false;
   const auto cell = cells_.of(met_[0], met_[1]);
   const double counts[2] = {static_cast<double>(cell.negative), static_cast<double>(cell.positive)};
   odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
@@ -373,6 +396,7 @@ void PairPool::rehearse(Index i, Index j, double y) {
     kin_.features(a_, b_, links_.data());
   }
   gather(i, j, nullptr);
+  rehearsed_ = true;
   weigh(0, mixer(0, case_));
   learn_mixer(0, y);
 }

@@ -16,16 +16,15 @@ from sklearn.utils._param_validation import StrOptions
 
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, completed
-from lacunar._log import in_slices, warn_user
+from lacunar._log import in_slices
 from lacunar._turns import changes
 from lacunar._typing import Floats
 from lacunar.completion.features import FeatureState
-from lacunar.completion.gradient import GAMMA, Member, OnlineLogistic, Tuning, curves_of, neutral_scale
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
 from lacunar.completion.model import UNKNOWN, PairModel, Pairs, Trials, Vertices
+from lacunar.completion.modes import KernelModes, leading_modes
 from lacunar.completion.online import PairClassifier
 from lacunar.completion.side import (
-    IdentityState,
     Join,
     JoinedState,
     Mix,
@@ -40,20 +39,22 @@ _MOST_LEVELS = 64  # of a category that has majorities of its own
 _MOST_NUMBERS = 2**24  # of one expert's covariances at the beginning: 128 MB
 _DIFFUSION = 5.0
 _SLICE = 4096  # trials between two looks for Ctrl-C; the cuts change no bit
+_PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
-_MIX = (0.6, 0.2, 0.2)  # info, const, own
-_MOST_VERTICES = 4000  # up to which the matrix exponentiated gradient takes part
 _RULE = {
     "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
-    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False, "linked": False,
+    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False, "linked": False, "products": False,
 }  # fmt: skip
 
 
-def bilinear_experts(*, features: bool, same: bool, shared_ids: bool) -> dict[str, dict[str, Any]]:
-    """Options of the bilinear experts by name. same: both sides have the same side information; shared_ids: an id may be a row and a column."""
+def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: bool) -> dict[str, dict[str, Any]]:
+    """Options of the bilinear experts by name.
+
+    features: a side has some; products: both have those of a graph or kernel; same: both have the same side information; shared_ids: an id may be a row and a column.
+    """
     experts: dict[str, dict[str, Any]] = {
         "biases": {},
         "recent biases": {"noise": 1e-3, "refit": False},
@@ -70,6 +71,8 @@ def bilinear_experts(*, features: bool, same: bool, shared_ids: bool) -> dict[st
             "recent features": recent,
         }
     alone = {"row_bias": False, "col_bias": False}
+    if products:
+        experts["products of features"] = {"products": True, "common": _PRODUCT_VARIANCE, "refit": False, **alone}
     if same:
         experts["alike"] = {"pair_features": _ALIKE, **alone}
         experts["alike, biases"] = {"pair_features": _ALIKE + MOST_FEATURES}
@@ -87,6 +90,7 @@ class _Leaf:
     def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         self.state, self.adjacency = state, None
         self.fixed: Floats | None = None  # features of vertices that do not grow
+        self.modes: KernelModes | None = None  # or of a kernel that grows
         self.turn = np.zeros((0, 0))
         self.blocks: list[tuple[int, int]] = []  # first place in the factor, levels
         self.names: list[str] = []
@@ -95,8 +99,10 @@ class _Leaf:
             self.fixed = diffusion_features(self.adjacency, max(most_features - 1, 1), _DIFFUSION, normalize=True)
         elif isinstance(state, FeatureState):
             self._of_features(state, most_features)
-        elif state.kind == "dense" and not state.grows and state.size:
-            self.fixed = _modes(state.dense(), most_features)
+        elif state.kind == "dense" and state.grows:
+            self.modes = KernelModes(state, most_features)
+        elif state.kind == "dense" and state.size:
+            self.fixed = leading_modes(state.dense(), most_features)
 
     def _of_features(self, state: FeatureState, most_features: int) -> None:
         first = 0
@@ -112,13 +118,15 @@ class _Leaf:
             self.turn = _axes(raw, most_features)
 
     @property
-    def is_kernel(self) -> bool:
-        """Whether there is a kernel of which features and groups say little."""
-        return self.adjacency is None and self.state.kind != "factor"
+    def has_modes(self) -> bool:
+        """Whether features are those of a graph or a kernel."""
+        return self.fixed is not None or self.modes is not None
 
     @property
     def d(self) -> int:
         """Features of a vertex."""
+        if self.modes is not None:
+            return self.modes.most
         return self.turn.shape[1] if self.fixed is None else self.fixed.shape[1]
 
     def raw(self, first: int, n: int) -> Floats:
@@ -127,8 +135,15 @@ class _Leaf:
 
     def features(self, raw: Floats, first: int) -> Floats:
         """Features (n, d) of the vertices from `first` on, from their places in the factor."""
+        if self.modes is not None:
+            return self.modes.features(range(first, self.state.size))
         features: Floats = raw @ self.turn if self.fixed is None else self.fixed[first:]
         return features
+
+    def arrays(self) -> dict[str, Floats]:
+        """What is computed once and kept: the turn of features; features of a graph or kernel."""
+        modes = self.fixed if self.modes is None else self.modes.modes
+        return {"turn": self.turn, "modes": np.zeros((0, 0)) if modes is None else modes}
 
     def groups(self, raw: Floats) -> NDArray[np.int32]:
         """Level of every category (n, G), -1 for none, from places in the factor (n, d)."""
@@ -156,8 +171,9 @@ class SideFeatures:
         self._leaves = [_Leaf(*part, max(1, most_features // len(parts))) for part in parts]
         self.names = [name for leaf in self._leaves for name in leaf.names]
         self.adjacency = next((leaf.adjacency for leaf in self._leaves if leaf.adjacency is not None), None)
-        self.is_kernel = any(leaf.is_kernel for leaf in self._leaves)
         self.d = sum(leaf.d for leaf in self._leaves)
+        self.has_modes = any(leaf.has_modes for leaf in self._leaves)
+        self._modes = [leaf.modes for leaf in self._leaves if leaf.modes is not None]
 
     def plain(self, first: int, n_vertices: int) -> dict[str, Any]:
         """Arrays for the core: features, groups and edges of the vertices from `first` on, of `n_vertices`."""
@@ -182,20 +198,52 @@ class SideFeatures:
         }
 
     def state(self) -> list[dict[str, Any]]:
-        """The turn of features and the features of a graph, of every part: another machine may find other eigenvectors."""
-        return [
-            {"turn": leaf.turn.copy(), "modes": np.zeros((0, 0)) if leaf.fixed is None else leaf.fixed.copy()}
-            for leaf in self._leaves
-        ]
+        """The turn of features and the features of a graph or kernel, of every part: another machine may find other eigenvectors."""
+        return [{name: part.copy() for name, part in leaf.arrays().items()} for leaf in self._leaves]
 
     def take(self, state: Sequence[Mapping[str, Any]]) -> None:
         """A `state` of the same side."""
         for leaf, part in zip(self._leaves, state, strict=True):
-            sizes = {"turn": leaf.turn.shape, "modes": (0, 0) if leaf.fixed is None else leaf.fixed.shape}
-            check_parts(part, {name: floats(*shape, dtype=np.float64) for name, shape in sizes.items()}, "a state", {})
+            rules: dict[str, Rule] = {
+                name: floats(*array.shape, dtype=np.float64) for name, array in leaf.arrays().items()
+            }
+            check_parts(part, rules, "a state", {})
             leaf.turn = part["turn"].copy()
             if leaf.fixed is not None:
                 leaf.fixed = part["modes"].copy()
+            if leaf.modes is not None:
+                leaf.modes.set_modes(part["modes"].copy())
+
+    # -- kernels that grow ----------------------------------------------------------------------------------------------
+
+    @property
+    def has_growing_kernel(self) -> bool:
+        """Whether vertices may open directions."""
+        return bool(self._modes)
+
+    @property
+    def landmarks(self) -> list[list[int]]:
+        """Vertices that have opened a direction, of every kernel that grows."""
+        return [list(modes.landmarks) for modes in self._modes]
+
+    def set_landmarks(self, landmarks: Sequence[Sequence[int]], n_vertices: int) -> None:
+        """Those of a state; ValueError for what cannot be."""
+        rule = whole("landmarks", distinct=True, high=n_vertices - 1)
+        for modes, vertices in zip(self._modes, landmarks, strict=True):
+            rule.check(np.array(vertices, np.int64), "landmarks", {})
+            modes.set_landmarks(vertices)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no vertex opens a direction any more."""
+        return all(modes.full for modes in self._modes)
+
+    def open(self, vertex: int) -> bool:
+        """Takes in a vertex that is learned for the first time; whether features have gained a direction."""
+        opening = [modes for modes in self._modes if modes.opens(vertex)]
+        for modes in opening:
+            modes.open(vertex)
+        return bool(opening)
 
 
 def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideInformation, SideState]]:
@@ -214,25 +262,12 @@ def _log_odds(p: Floats) -> Floats:
     return odds
 
 
-def _modes(K: Floats, most_features: int) -> Floats:
-    """The leading directions (n, most_features) of a kernel: their products are its nearest of that rank."""
-    values, vectors = np.linalg.eigh(K)
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    modes: Floats = (vectors * np.sqrt(values)) @ canonical_turn(values, vectors, most_features)
-    return modes
-
-
 def _axes(raw: Floats, most_features: int) -> Floats:
     """The leading right singular vectors (D, most_features) of features (n, D), D > most_features; those of value 0 complete them."""
     _, sizes, axes = np.linalg.svd(raw, full_matrices=False)
     rank = int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
     sizes, axes = sizes[:rank], axes[:rank].T
     return completed(axes @ canonical_turn(sizes, axes, most_features), most_features)
-
-
-def _mixed(state: SideState) -> SideState:
-    """The state as `Mix` with default shares makes it; one already mixed, or of identities, as it is."""
-    return state if isinstance(state, MixedState | IdentityState) else MixedState(state, *_MIX)
 
 
 def _most_features(others: int) -> int:
@@ -251,25 +286,20 @@ class PoolModel(PairModel):
             SideFeatures(cols.described, cols.side, _most_features(rows.base)),
         ]
         alike = rows.side.digest == cols.side.digest
-        self._same = alike and min(side.d for side in self.side_features) > 0
+        grows = any(
+            side.has_growing_kernel for side in self.side_features
+        )  # directions of rows are not those of columns
+        self._same = alike and not grows and min(side.d for side in self.side_features) > 0
         self._shared_ids = self._same or (rows.alike and cols.alike and rows.base == cols.base)
-        small = rows.base + cols.base <= _MOST_VERTICES
-        graphs = all(side.adjacency is not None for side in self.side_features)
-        taking_part = small and (graphs or any(side.is_kernel for side in self.side_features))
-        self.members: list[Member] = []
-        if taking_part:
-            tuning = Tuning(GAMMA, neutral_scale(rows.side, cols.side))
-            sides = _mixed(rows.side), _mixed(cols.side)
-            self.members = [Member(rows, cols, tuning, sides) for _ in range(n_tasks)]
-        self.curves = [OnlineLogistic(GAMMA) for _ in self.members]
         self._make_pools(n_tasks)
 
     def _make_pools(self, n_tasks: int) -> None:
         features = any(side.d for side in self.side_features)
-        experts = bilinear_experts(features=features, same=self._same, shared_ids=self._shared_ids)
+        products = all(side.has_modes for side in self.side_features)
+        experts = bilinear_experts(features=features, products=products, same=self._same, shared_ids=self._shared_ids)
         options = {
             **_RULE,
-            "extra": bool(self.members) + (n_tasks > 1),
+            "extra": int(n_tasks > 1),
             "same": self._same,
             "kin": self._shared_ids,
             "bilinear": list(experts.values()),
@@ -297,7 +327,6 @@ class PoolModel(PairModel):
             *votes,
             *experts,
             "same pair",
-            *(["matrix exponentiated gradient"] * bool(self.members)),
             *(["lower threshold"] * (n_tasks > 1)),
             "mixture",
             "mixture by counts",
@@ -348,18 +377,8 @@ class PoolModel(PairModel):
         mirrored = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
         scores = np.empty(len(self.pools))
         for k, pool in enumerate(self.pools):
-            odds = [*self._odds_of_member(k, i, j), *self._odds_of_lower(k, scores)]
-            scores[k] = 2 * pool.ask_one(i, j, *mirrored, odds) - 1
+            scores[k] = 2 * pool.ask_one(i, j, *mirrored, self._odds_of_lower(k, scores)) - 1
         return scores
-
-    def _odds_of_member(self, k: int, i: int, j: int) -> list[float]:
-        """Log-odds of the expert that the core does not have; none where it takes no part."""
-        if not self.members:
-            return []
-        if UNKNOWN in (i, j):
-            return [float("nan")]
-        score = self.members[k].scores(np.array([i]), np.array([j]))
-        return [float(_log_odds(self.curves[k].probabilities(score))[0])]
 
     def _odds_of_lower(self, k: int, scores: Floats) -> list[float]:
         """Log-odds of the task before, of its score in `scores` (L,); none where there is one task."""
@@ -388,19 +407,16 @@ class PoolModel(PairModel):
         mirrored = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
         scores = np.empty((len(i), len(self.pools)))
         for k, pool in enumerate(self.pools):
-            out, extra = np.empty(len(i)), self._outside_odds(k, scores)
-            if self.members:
-                p = self.curves[k].probabilities(self.members[k].scores(i.astype(np.int64), j.astype(np.int64)))
-                extra[:, 0] = np.where((i < 0) | (j < 0), np.nan, _log_odds(p))
-            pool.ask(i, j, *mirrored, extra, out)
+            out = np.empty(len(i))
+            pool.ask(i, j, *mirrored, self._outside_odds(k, scores), out)
             scores[:, k] = 2 * out - 1
         return scores
 
     def _outside_odds(self, k: int, scores: Floats) -> Floats:
-        """Log-odds (n, E) of experts from outside the core, nan until they are filled in; the last is the task before, nan in the first."""
-        extra = np.full((len(scores), bool(self.members) + (len(self.pools) > 1)), np.nan)
+        """Log-odds (n, E) of experts from outside the core: the task before, nan in the first, where there are several."""
+        extra = np.full((len(scores), int(len(self.pools) > 1)), np.nan)
         if k:
-            extra[:, -1] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
+            extra[:, 0] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
         return extra
 
     # -- learning -------------------------------------------------------------------------------------------------------
@@ -409,12 +425,10 @@ class PoolModel(PairModel):
         """One pair with labels y (L,)."""
         i, j = self._vertices_one(pair, "learn")
         self._grow()
+        self._open(i, j)
         scores, wrong = np.empty(len(self.pools)), False
         for k, (pool, label) in enumerate(zip(self.pools, y, strict=True)):
-            odds = self._odds_of_lower(k, scores)
-            if self.members:
-                odds.insert(0, float(self._odds_of_stream(k, np.array([i]), np.array([j]), np.array([label]))[0]))
-            scores[k] = score = 2 * pool.learn_one(i, j, label, odds) - 1
+            scores[k] = score = 2 * pool.learn_one(i, j, label, self._odds_of_lower(k, scores)) - 1
             wrong = wrong or (score >= 0) != (label > 0)
         self._count_one(i, j, True, wrong)
         return True
@@ -422,21 +436,60 @@ class PoolModel(PairModel):
     def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
         i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in pairs)
         scores = np.empty(y.shape)
-        for k, pool in enumerate(self.pools):
-            labels, out = np.ascontiguousarray(y[:, k]), np.empty(len(y))
-            extra = self._outside_odds(k, scores)
-            if self.members:
-                extra[:, 0] = self._odds_of_stream(k, *pairs, labels)
-            for part in in_slices(len(y), _SLICE, verbose, "pairs"):
-                pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
-            scores[:, k] = 2 * out - 1
+        for part in self._stretches(i, j):
+            for k, pool in enumerate(self.pools):
+                self._run_pool(k, pool, i[part], j[part], y[part], scores[part], verbose)
         wrong = ((scores >= 0) != (y > 0)).any(axis=1)
         return Trials(scores, self.probabilities(scores), np.ones(len(y), dtype=bool), wrong)
 
-    def _odds_of_stream(self, k: int, i: Vertices, j: Vertices, y: Floats) -> Floats:
-        """Log-odds (n,) of the expert that the core does not have, each before it learns the label."""
-        scores, _ = self.members[k].run(i, j, y, self.n_seen, values=True)
-        return _log_odds(self.curves[k].learn_block(scores, y))
+    def _run_pool(
+        self,
+        k: int,
+        pool: _core.PairPool,
+        i: NDArray[np.int32],
+        j: NDArray[np.int32],
+        y: Floats,
+        scores: Floats,
+        verbose: int,
+    ) -> None:
+        """A stream with labels y (n, L) through the pool of task k, which fills in its column of scores (n, L)."""
+        labels, out, extra = np.ascontiguousarray(y[:, k]), np.empty(len(y)), self._outside_odds(k, scores)
+        for part in in_slices(len(y), _SLICE, verbose, "pairs"):
+            pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
+        scores[:, k] = 2 * out - 1
+
+    # -- kernels that grow ----------------------------------------------------------------------------------------------
+
+    def _stretches(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> Iterator[slice]:
+        """Parts of a stream, between which vertices that are learned for the first time open directions."""
+        first = 0
+        for trial in self._first_trials(i, j):
+            if trial > first:
+                yield slice(first, trial)
+                first = trial
+            self._open(int(i[trial]), int(j[trial]))
+        yield slice(first, len(i))
+
+    def _first_trials(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> list[int]:
+        """Trials at which a side that is not settled meets a vertex for the first time."""
+        trials: set[int] = set()
+        for side, table, vertices in zip(self.side_features, self._tables, (i, j), strict=True):
+            if not side.settled and table.fresh:
+                values, places = np.unique(vertices, return_index=True)
+                trials.update(places[np.isin(values, list(table.fresh))].tolist())
+        return sorted(trials)
+
+    def _open(self, i: int, j: int) -> None:
+        """Tells the pools of directions that a pair's vertices open, where they were never learned."""
+        for k, (side, table, vertex) in enumerate(zip(self.side_features, self._tables, (i, j), strict=True)):
+            if not side.settled and vertex in table.fresh and side.open(vertex):
+                self._renew(k)
+
+    def _renew(self, side: int) -> None:
+        """Gives the pools the features of a side anew."""
+        phi = self.side_features[side].plain(0, self._sizes[side])["phi"]
+        for pool in self.pools:
+            pool.set_features(side, phi)
 
     # -- weights --------------------------------------------------------------------------------------------------------
 
@@ -455,24 +508,24 @@ class PoolModel(PairModel):
     def _learned(self, *, ids: bool) -> dict[str, Any]:
         self._grow()
         return {
-            **({"known": [side.state() for side in self.side_features]} if ids else {}),
-            "engines": [member.engine.state() for member in self.members],
-            "curves": [list(curve.values) for curve in self.curves],
+            **({"side_features": [side.state() for side in self.side_features]} if ids else {}),
+            "landmarks": [side.landmarks for side in self.side_features],
             "pools": [pool.state(ids) for pool in self.pools],
         }
 
     def _take_back(self, state: Mapping[str, Any]) -> None:
-        if "known" in state:
-            self._take_known(state)
-        for member, engine in zip(self.members, state["engines"], strict=True):
-            member.take_back(engine)
-        curves_of(state["curves"], self.curves)
+        if "side_features" in state:
+            self._take_features(state)
+        for k, (side, landmarks) in enumerate(zip(self.side_features, state["landmarks"], strict=True)):
+            if landmarks != side.landmarks:
+                side.set_landmarks(landmarks, self._sizes[k])
+                self._renew(k)
         for pool, part in zip(self.pools, state["pools"], strict=True):
             pool.set_state(part)
 
-    def _take_known(self, state: Mapping[str, Any]) -> None:
+    def _take_features(self, state: Mapping[str, Any]) -> None:
         """Pools over features turned as in a whole state, each part of which is checked against them."""
-        for side, part in zip(self.side_features, state["known"], strict=True):
+        for side, part in zip(self.side_features, state["side_features"], strict=True):
             side.take(part)
         self._make_pools(len(self.pools))
         for pool, part in zip(self.pools, state["pools"], strict=True):
@@ -540,12 +593,13 @@ class OnlineMatrixClassifier(PairClassifier):
 
     See Also
     --------
-    MatrixExponentiatedGradient : One of the experts by itself.
+    lacunar.papers.completion.MatrixExponentiatedGradient : The learner of the paper for such matrices.
 
     Notes
     -----
-    Experts are majorities, biases, low rank, features and neighbours, mixed and hedged in log loss; matrix exponentiated gradient takes part
-    where both sides are graphs or a side is a kernel. The pool's log loss exceeds that of its best expert by at most log E + log(T + 1)
+    Experts are majorities, biases, low rank, features, neighbours, and products of the modes of rows and columns where both are graphs or
+    kernels, mixed and hedged
+    in log loss. The pool's log loss exceeds that of its best expert by at most log E + log(T + 1)
     over T trials, and that of the best sequence of experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster and
     Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is mixable with step 1. Its y_bar is 2 P(y = 1) - 1.
     Low-rank experts are refitted from all pairs seen at growing times, a little at every one of the pairs that follow, so that memory is

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from lacunar import _core
 from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.observed.contract import check_positions
@@ -97,29 +96,6 @@ class SideState:
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
         check_parts(grown, {}, "a state of side information", {})
-
-    # -- what the compiled core borrows -----------------------------------------------------------------------------
-
-    def core(self) -> Any:
-        """This side as a new part of the core, in the quickest form: a wide factor is dense where it does not grow."""
-        if self.kind == "operator":
-            return _core.MegOperator(np.ascontiguousarray(self.diagonal(), dtype=np.float64), self.apply)
-        if self._is_narrow():
-            Phi, own, const = self.factor()
-            return _core.MegFactor(np.ascontiguousarray(Phi), len(Phi), own, const)
-        return _core.MegDense(self._table(), self.size)
-
-    def grow_core(self, core: Any) -> None:
-        """Lets `core`, which `core()` has made, take in the vertices that came since."""
-        table = np.ascontiguousarray(self.factor()[0]) if self._is_narrow() else self._table()
-        core.grow(table, self.size)
-
-    def _is_narrow(self) -> bool:
-        return self.kind == "factor" and (self.grows or 2 * self.factor()[0].shape[1] < self.size)
-
-    def _table(self) -> Floats:
-        """K in the first rows and columns of an array that may be larger."""
-        return np.ascontiguousarray(self.dense(), dtype=np.float64)
 
 
 class RowStore:
@@ -372,7 +348,9 @@ class DenseState(SideState):
         self._size = n + 1
         return n
 
-    def _table(self) -> Floats:
+    @property
+    def buffer(self) -> Floats:
+        """K in the first rows and columns of an array that may be larger."""
         return self._K
 
 
@@ -475,7 +453,6 @@ class MixedState(SideState):
         self.base, self.info, self.const, self.own = base, info, const, own
         self.kind, self.ids, self.grows = base.kind, base.ids, base.grows
         self.digest = digest_of(mixed=base.digest, info=info, const=const, own=own)
-        self._written: DenseState | None = None  # K of a growing dense base, for the core
 
     @property
     def size(self) -> int:
@@ -514,14 +491,6 @@ class MixedState(SideState):
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
         check_parts(grown, {"base": Instance(Mapping)}, "a state of side information", {})
         self.base.grow_from(grown["base"])
-
-    def _table(self) -> Floats:
-        if self._written is None:
-            self._written = DenseState(self.dense(), None, "")
-        for k in range(self._written.size, self.size):
-            column = self.columns([k])[:, 0]
-            self._written.append(column[:k], float(column[k]))
-        return self._written._table()
 
 
 class Identity(SideInformation):

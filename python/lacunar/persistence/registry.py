@@ -42,7 +42,7 @@ CLASSES: dict[str, tuple[str, str]] = {
         for name in ("Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")
     },
     "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
-    "lacunar.MatrixExponentiatedGradient": ("lacunar.completion", "MatrixExponentiatedGradient"),
+    "lacunar.MatrixExponentiatedGradient": ("lacunar.papers.completion", "MatrixExponentiatedGradient"),
     "lacunar.PrintedMEG": ("lacunar.papers.completion", "PrintedMEG"),
     "lacunar.MaskConformalRegressor": ("lacunar.uncertainty", "MaskConformalRegressor"),
     "lacunar.MaskConformalClassifier": ("lacunar.uncertainty", "MaskConformalClassifier"),

@@ -21,6 +21,7 @@ struct BilinearRule {
   bool refit = false;     // at growing times, from all that was seen
   bool mirrored = false;  // rows and columns are of one kind, and what is said of (a, b) holds of (b, a)
   bool linked = false;    // f_ij is what the stream so far says of links; not with `refit`
+  bool products = false;  // f_ij is every product of (1, phi_i) and (1, psi_j); not with `refit`
 };
 
 // A pair and what is known of it; a vertex of -1 is unknown.

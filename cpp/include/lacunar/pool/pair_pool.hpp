@@ -3,6 +3,7 @@
 // mixers.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "lacunar/pool/bilinear.hpp"
@@ -100,8 +101,11 @@ class PairPool {
 
   // New vertices and what is known of them; graphs do not grow.
   void grow(int side, const PoolSide& more);
+  // Features (size, d) of a side instead of its present ones, where a vertex has opened a direction.
+  void set_features(int side, std::vector<double> phi) { sides_[side].phi = std::move(phi); }
   void set_twin(Index row, Index col) { kin_.set_twin(row, col); }
   Offset size(int side) const { return sides_[side].size; }
+  int features(int side) const { return sides_[side].d; }
   int experts() const { return n_experts_; }  // those from outside last
   int hedged() const { return n_experts_ + kMixers; }
   // Of ids without a vertex of their own: the vertex that the id has on the other side, or -1.
@@ -128,9 +132,12 @@ class PairPool {
   void group_experts(int side, Index i, Index j, double prior);
   double vote(int side, Index member, double prior) const;
   void pair_features(Index i, Index j, double* f) const;
+  void fill_products(Index i, Index j);
   PairKnown known(const Bilinear& model, Index i, Index j) const;
   PairKnown mirrored(const Bilinear& model) const { return {b_, a_, nullptr, nullptr, f_of(model)}; }
-  const double* f_of(const Bilinear& model) const { return model.rule().linked ? links_.data() : f_.data(); }
+  const double* f_of(const Bilinear& model) const {
+    return model.rule().linked ? links_.data() : model.rule().products ? products_.data() : f_.data();
+  }
   void learn_kin(Index i, Index j, double y);
   void list(Offset trial, Index i, Index j, double y);
   PairHistory history_of(const Bilinear& model) const;
@@ -162,9 +169,11 @@ class PairPool {
   Offset group_total_[2] = {0, 0};
   Offset count_stride_[2] = {2, 2};
   // of the pair asked last
-  std::vector<double> odds_, chance_, inputs_, f_, gain_, links_;
+  std::vector<double> odds_, chance_, inputs_, f_, gain_, links_, products_;  // the last empty where no model reads it
   Index a_ = -1, b_ = -1;    // its common numbers
   Index met_[2] = {-1, -1};  // row and column, -1 where they count as never seen
+  double product_odds_ = 0;
+  bool rehearsed_ = false;  // whether `product_odds_` are of the pair that is asked next
   int bucket_ = 0,
       case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;

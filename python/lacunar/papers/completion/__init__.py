@@ -1,5 +1,6 @@
 """Online matrix completion: Algorithms 1 and 2, the bounds and the synthetic matrices of Herbster, Pasteris and Tse (2020)."""
 
+from lacunar.papers.completion.gradient import MatrixExponentiatedGradient
 from lacunar.papers.completion.meg import PrintedMEG
 from lacunar.papers.completion.theory import (
     box_bound,
@@ -16,6 +17,7 @@ from lacunar.papers.completion.theory import (
 from lacunar.papers.completion.worlds import make_biclustered, make_side_graph
 
 __all__ = [
+    "MatrixExponentiatedGradient",
     "PrintedMEG",
     "box_bound",
     "hinge_regret_bound",

@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import Interval
 
 from lacunar._random import generator
 from lacunar._typing import Floats
-from lacunar.completion.gradient import GradientModel, Tuning
 from lacunar.completion.model import PairModel, Trials, Vertices
 from lacunar.completion.online import PairClassifier
 from lacunar.completion.side import SideInformation, SideState
+from lacunar.papers.completion.gradient import GradientModel, Tuning
 from lacunar.papers.completion.theory import quasi_dimension_bound
 
 _BLOCK = 4096  # draws made at a time
@@ -58,7 +58,7 @@ class PrintedMEG(PairClassifier):
     """Matrix exponentiated gradient with side information as printed: Algorithm 1, or 2 where ids come.
 
     Predicts sign(y_bar - Y) with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), and updates at y y_bar < gamma;
-    when conservative, predicts sign(y_bar) and updates at y y_bar <= 0. `lacunar.completion.MatrixExponentiatedGradient` is the tuned learner.
+    when conservative, predicts sign(y_bar) and updates at y y_bar <= 0. `lacunar.papers.completion.MatrixExponentiatedGradient` is the tuned learner.
 
     Parameters
     ----------

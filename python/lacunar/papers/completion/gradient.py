@@ -1,4 +1,4 @@
-"""`MatrixExponentiatedGradient`: the learner of Herbster, Pasteris and Tse, tuned, by itself; and the expert of the pool."""
+"""`MatrixExponentiatedGradient`: the learner of Herbster, Pasteris and Tse, tuned."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._log import warn_user
 from lacunar._typing import Floats
-from lacunar.completion.engine import Engine
 from lacunar.completion.model import UNKNOWN, IdTable, PairModel, Pairs, Trials, Vertices
 from lacunar.completion.online import PairClassifier
 from lacunar.completion.side import SideInformation, SideState
+from lacunar.papers.completion.engine import Engine
 
 GAMMA = 1 / 3
 START_SLOPE = 1.0  # per gamma of score
@@ -111,14 +111,12 @@ def neutral_scale(rows: SideState, cols: SideState) -> float:
     return -math.log((means[0] + means[1]) / 2)
 
 
-class Member:
+class TunedEngine:
     """An engine on the ids of rows and columns, with its tuning."""
 
-    def __init__(
-        self, rows: IdTable, cols: IdTable, tuning: Tuning, sides: tuple[SideState, SideState] | None = None
-    ) -> None:
+    def __init__(self, rows: IdTable, cols: IdTable, tuning: Tuning) -> None:
         self.rows, self.cols, self.tuning = rows, cols, tuning
-        self.engine = Engine(*(sides or (rows.side, cols.side)), tuning.log_scale)
+        self.engine = Engine(rows.side, cols.side, tuning.log_scale)
 
     def score(self, i: int, j: int) -> float:
         """y_bar of one pair; 0 for a pair without a vertex."""
@@ -179,7 +177,7 @@ class GradientModel(PairModel):
         self._begin(options)
         tuning = options._tuning(self.rows.side, self.cols.side)
         self.calibrate = bool(options.calibrate)
-        self.members = [Member(self.rows, self.cols, tuning) for _ in range(n_tasks)]
+        self.members = [TunedEngine(self.rows, self.cols, tuning) for _ in range(n_tasks)]
         self.curves = [OnlineLogistic(tuning.gamma) for _ in range(n_tasks)]
         self._last: tuple[Any, int, Floats] | None = None  # pair, trial and scores of the last question
 
@@ -265,8 +263,8 @@ class GradientModel(PairModel):
 class MatrixExponentiatedGradient(PairClassifier):
     """Online completion of a binary matrix with side information by matrix exponentiated gradient alone.
 
-    Rows and columns are ids of any hashable kind; each observation is a pair with a label. `OnlineMatrixClassifier`, a pool of
-    experts that takes this one where side information asks for it, errs less on most streams.
+    Rows and columns are ids of any hashable kind; each observation is a pair with a label. `lacunar.completion.OnlineMatrixClassifier`, a pool of
+    other experts, errs less on most streams.
 
     Parameters
     ----------
@@ -302,8 +300,8 @@ class MatrixExponentiatedGradient(PairClassifier):
 
     See Also
     --------
-    OnlineMatrixClassifier : The pool of experts, of which this is one.
-    lacunar.papers.completion.PrintedMEG : The algorithm to the letter, with its bound.
+    lacunar.completion.OnlineMatrixClassifier : The pool of experts, for use.
+    PrintedMEG : The algorithm to the letter, with its bound.
 
     Notes
     -----
@@ -314,7 +312,7 @@ class MatrixExponentiatedGradient(PairClassifier):
 
     Examples
     --------
-    >>> from lacunar.completion import MatrixExponentiatedGradient
+    >>> from lacunar.papers.completion import MatrixExponentiatedGradient
     >>> model = MatrixExponentiatedGradient().fit([("ann", "Alien"), ("bob", "Alien"), ("ann", "Heat")], [1, 0, 1])
     >>> model.predict([("ann", "Ran"), ("bob", "Alien")])
     array([1, 0])

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lacunar import _core
 from lacunar._log import in_slices
 from lacunar._typing import Floats
-from lacunar.completion.side import SideState
+from lacunar.completion.side import DenseState, SideState
 from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whole
 
 Indices = NDArray[np.int32]
@@ -49,6 +49,44 @@ _CLOCK: dict[str, Rule] = {
     "tol": Number(low=0, above=True),
     **dict.fromkeys(("updates", "bound", "trace"), Number(low=0)),
 }
+
+
+class CoreSide:
+    """A side as a part of the core, in the quickest form: a wide factor is dense where it does not grow."""
+
+    def __init__(self, state: SideState) -> None:
+        self._state = state
+        self._written: DenseState | None = None  # K of a dense state that grows and is not in memory
+        if state.kind == "operator":
+            self.core: Any = _core.MegOperator(np.ascontiguousarray(state.diagonal(), dtype=np.float64), state.apply)
+        elif self._is_narrow():
+            Phi, own, const = state.factor()
+            self.core = _core.MegFactor(np.ascontiguousarray(Phi), len(Phi), own, const)
+        else:
+            self.core = _core.MegDense(self._table(), state.size)
+
+    def grow(self) -> None:
+        """Takes in the vertices that came since."""
+        table = np.ascontiguousarray(self._state.factor()[0]) if self._is_narrow() else self._table()
+        self.core.grow(table, self._state.size)
+
+    def _is_narrow(self) -> bool:
+        state = self._state
+        return state.kind == "factor" and (state.grows or 2 * state.factor()[0].shape[1] < state.size)
+
+    def _table(self) -> Floats:
+        """K in the first rows and columns of an array that may be larger."""
+        state = self._state
+        if isinstance(state, DenseState):
+            return state.buffer
+        if state.kind != "dense":
+            return np.ascontiguousarray(state.dense(), dtype=np.float64)
+        if self._written is None:
+            self._written = DenseState(state.dense(), None, "")
+        for k in range(self._written.size, state.size):
+            column = state.columns([k])[:, 0]
+            self._written.append(column[:k], float(column[k]))
+        return self._written.buffer
 
 
 class Engine:
@@ -84,8 +122,8 @@ class Engine:
         if self.by_features:
             self._core = _core.Meg.features(*self._feature_tables(), self.log_scale, self.tol)
         else:
-            self._sides = self.rows.core(), self.cols.core()
-            self._core = _core.Meg.kernels(*self._sides, self.log_scale, self.tol)
+            self._sides = CoreSide(self.rows), CoreSide(self.cols)
+            self._core = _core.Meg.kernels(self._sides[0].core, self._sides[1].core, self.log_scale, self.tol)
 
     def _feature_tables(self) -> tuple[Floats, int, Floats, int]:
         return features_of(self.rows), self.rows.size, features_of(self.cols), self.cols.size
@@ -190,9 +228,9 @@ class Engine:
         if self.by_features:
             self._core.grow_features(*self._feature_tables())
         else:
-            for side, core, before, after in zip((self.rows, self.cols), self._sides, known, now, strict=True):
+            for side, before, after in zip(self._sides, known, now, strict=True):
                 if before < after:
-                    side.grow_core(core)
+                    side.grow()
         self._shape = now  # last: what failed is taken in by the next call
 
     def _forget(self) -> None:
@@ -205,7 +243,7 @@ class Engine:
         """The order of the symmetric matrix that log W is: vertices with seats, or features."""
         if self.by_features:
             return sum(features_of(side).shape[1] for side in (self.rows, self.cols))
-        return sum(len(side.seats) for side in self._sides)
+        return sum(len(side.core.seats) for side in self._sides)
 
     def cells(self) -> Cells:
         """A by seats: cells (row, column, sum of steps), sums of rows and columns, and the vertices in their seats."""
