@@ -9,7 +9,7 @@ from reference import pool as twin
 
 from lacunar import _core
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, OnlineMatrixClassifier
-from lacunar.completion import classifier as pool_module
+from lacunar.completion import pool as pool_module
 from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 

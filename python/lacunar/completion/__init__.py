@@ -1,7 +1,7 @@
 """Online completion of a binary matrix, with side information about its rows and columns.
 
-`classifier` holds the pool, whose experts are in the core (`pair_pool`, `bilinear`), and what users fit; `online` has the
-verbs of classifiers of pairs and `model` what learns behind them; `side`, `features`, `points` and `graph` are side information, `modes` the leading
+`pool` holds the experts, most of which are in the core (`pair_pool`, `bilinear`), and `classifier` is what users fit; `online` has the verbs of
+classifiers of pairs and `model` what learns behind them; `side`, `features`, `points` and `graph` are side information, `modes` the leading
 directions of kernels, `predictive` what side information is worth. The matrix exponentiated gradient algorithm of Herbster, Pasteris and Tse
 (*Online Matrix Completion with Side Information*) is in `lacunar.papers.completion`.
 """

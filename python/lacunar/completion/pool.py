@@ -1,0 +1,555 @@
+"""`PoolModel`: a pool of experts for every question, over what its side information says of rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar import _core
+from lacunar._eigen import SAME, canonical_turn, completed
+from lacunar._log import in_slices
+from lacunar._typing import Floats
+from lacunar.completion.features import FeatureState
+from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
+from lacunar.completion.model import UNKNOWN, PairModel, Pairs, Trials, Vertices
+from lacunar.completion.modes import KernelModes, leading_modes
+from lacunar.completion.side import (
+    Join,
+    JoinedState,
+    Mix,
+    MixedState,
+    SideInformation,
+    SideState,
+)
+from lacunar.observed.rules import Instance, Number, Rule, check_parts, floats, whole
+
+MOST_FEATURES = 16  # of one side; more are turned into so many directions
+_MOST_LEVELS = 64  # of a category that has majorities of its own
+_MOST_NUMBERS = 2**24  # of one expert's covariances at the beginning: 128 MB
+_DIFFUSION = 5.0
+_SLICE = 4096  # trials between two looks for Ctrl-C; the cuts change no bit
+_PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
+_ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
+_RULE = {
+    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
+}  # fmt: skip
+_MODEL = {
+    "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
+    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False, "linked": False, "products": False,
+}  # fmt: skip
+
+
+def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: bool) -> dict[str, dict[str, Any]]:
+    """Options of the bilinear experts by name.
+
+    features: a side has some; products: both have those of a graph or kernel; same: both have the same side information; shared_ids: an id may be a row and a column.
+    """
+    experts: dict[str, dict[str, Any]] = {
+        "biases": {},
+        "recent biases": {"noise": 1e-3, "refit": False},
+        "recent rank 2": {"rank": 2, "noise": 1e-3, "refit": False, "factor": 1.0},
+        "rank 1": {"rank": 1},
+        "rank 2": {"rank": 2},
+        "cautious rank 2": {"rank": 2, "factor": 1.0, "doubt": 0.3},
+    }
+    if features:
+        recent = {"features": True, "feature": 3.0, "noise": 1e-3, "refit": False}
+        experts |= {
+            "features": {"features": True},
+            "features, rank 2": {"features": True, "rank": 2},
+            "recent features": recent,
+        }
+    alone = {"row_bias": False, "col_bias": False}
+    if products:
+        experts["products of features"] = {"products": True, "common": _PRODUCT_VARIANCE, "refit": False, **alone}
+    if same:
+        experts["alike"] = {"pair_features": _ALIKE, **alone}
+        experts["alike, biases"] = {"pair_features": _ALIKE + MOST_FEATURES}
+    if shared_ids:
+        experts["both ways"] = {"rank": 2, "mirrored": True}
+        experts["links so far"] = {"linked": True, "refit": False, **alone}
+    experts["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
+    experts["rank 5"] = {"rank": 5}
+    return {name: _MODEL | options for name, options in experts.items()}
+
+
+class _Leaf:
+    """One part of the side information of a side, as the pool reads it: features (size, d), groups (size, G) of categories, a graph."""
+
+    def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
+        self.state, self.adjacency = state, None
+        self.fixed: Floats | None = None  # features of vertices that do not grow
+        self.modes: KernelModes | None = None  # or of a kernel that grows
+        self.turn = np.zeros((0, 0))
+        self.blocks: list[tuple[int, int]] = []  # first place in the factor, levels
+        self.names: list[str] = []
+        if isinstance(described, Graph):
+            self.adjacency = read_adjacency(described.adjacency, described.ids)[0]
+            self.fixed = diffusion_features(self.adjacency, max(most_features - 1, 1), _DIFFUSION, normalize=True)
+        elif isinstance(state, FeatureState):
+            self._of_features(state, most_features)
+        elif state.kind == "dense" and state.grows:
+            self.modes = KernelModes(state, most_features)
+        elif state.kind == "dense" and state.size:
+            self.fixed = leading_modes(state.dense(), most_features)
+
+    def _of_features(self, state: FeatureState, most_features: int) -> None:
+        first = 0
+        for column in state.table_columns:
+            width = 1 if column["levels"] is None else len(column["levels"])
+            if column["levels"] is not None and 0 < width <= _MOST_LEVELS:
+                self.blocks.append((first, width))
+                self.names.append(column["name"])
+            first += width
+        raw = state.factor()[0]
+        self.turn = np.eye(raw.shape[1])
+        if raw.shape[1] > most_features:
+            self.turn = _axes(raw, most_features)
+
+    @property
+    def has_modes(self) -> bool:
+        """Whether features are those of a graph or a kernel."""
+        return self.fixed is not None or self.modes is not None
+
+    @property
+    def d(self) -> int:
+        """Features of a vertex."""
+        if self.modes is not None:
+            return self.modes.most
+        return self.turn.shape[1] if self.fixed is None else self.fixed.shape[1]
+
+    def raw(self, first: int, n: int) -> Floats:
+        """Places in the factor (n, d) of the vertices from `first` on."""
+        return self.state.factor()[0][first:] if self.turn.size else np.zeros((n, 0))
+
+    def features(self, raw: Floats, first: int) -> Floats:
+        """Features (n, d) of the vertices from `first` on, from their places in the factor."""
+        if self.modes is not None:
+            return self.modes.features(range(first, self.state.size))
+        features: Floats = raw @ self.turn if self.fixed is None else self.fixed[first:]
+        return features
+
+    def arrays(self) -> dict[str, Floats]:
+        """What is computed once and kept: the turn of features; features of a graph or kernel."""
+        modes = self.fixed if self.modes is None else self.modes.modes
+        return {"turn": self.turn, "modes": np.zeros((0, 0)) if modes is None else modes}
+
+    def groups(self, raw: Floats) -> NDArray[np.int32]:
+        """Level of every category (n, G), -1 for none, from places in the factor (n, d)."""
+        levels = np.full((len(raw), len(self.blocks)), -1, np.int32)
+        for k, (start, width) in enumerate(self.blocks):
+            block = raw[:, start : start + width]
+            levels[:, k] = np.where(block.any(axis=1), block.argmax(axis=1), -1)
+        return levels
+
+
+def _compared(raw: Floats) -> Floats:
+    """Standardised features (size, D) in rows of length 1, whose products say how alike two vertices are."""
+    if not 0 < raw.size <= _MOST_NUMBERS:
+        return np.zeros((len(raw), 0))
+    standardised: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
+    standardised /= np.maximum(np.linalg.norm(standardised, axis=1), 1e-12)[:, None]
+    return standardised
+
+
+class SideFeatures:
+    """Features, groups and graphs of one side, of all parts of its side information; at most `most_features` features."""
+
+    def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
+        parts = list(_parts(described, state))
+        self._leaves = [_Leaf(*part, max(1, most_features // len(parts))) for part in parts]
+        self.names = [name for leaf in self._leaves for name in leaf.names]
+        self.adjacency = next((leaf.adjacency for leaf in self._leaves if leaf.adjacency is not None), None)
+        self.d = sum(leaf.d for leaf in self._leaves)
+        self.has_modes = any(leaf.has_modes for leaf in self._leaves)
+        self._modes = [leaf.modes for leaf in self._leaves if leaf.modes is not None]
+
+    def plain(self, first: int, n_vertices: int) -> dict[str, Any]:
+        """Arrays for the core: features, groups and edges of the vertices from `first` on, of `n_vertices`."""
+        size = n_vertices - first
+        widths = [width for leaf in self._leaves for _, width in leaf.blocks]
+        raws = [(leaf, leaf.raw(first, size)) for leaf in self._leaves]
+        compared = np.zeros((0, 0)) if first else np.hstack([_compared(raw) for _, raw in raws])
+        tables = {
+            "size": size,
+            "d": self.d,
+            "phi": np.hstack([leaf.features(raw, first) for leaf, raw in raws]).reshape(size, self.d),
+            "levels": widths,
+            "groups": np.hstack([leaf.groups(raw) for leaf, raw in raws]).reshape(size, len(widths)),
+            "wide": compared.shape[1],
+            "compared": compared,
+        }
+        if self.adjacency is not None and first == 0:
+            A = self.adjacency
+            tables |= {"indptr": A.indptr.astype(np.int64), "near": A.indices.astype(np.int32), "weight": A.data}
+        return {
+            name: np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part for name, part in tables.items()
+        }
+
+    def state(self) -> list[dict[str, Any]]:
+        """The turn of features and the features of a graph or kernel, of every part: another machine may find other eigenvectors."""
+        return [{name: part.copy() for name, part in leaf.arrays().items()} for leaf in self._leaves]
+
+    def take(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """A `state` of the same side."""
+        for leaf, part in zip(self._leaves, state, strict=True):
+            rules: dict[str, Rule] = {
+                name: floats(*array.shape, dtype=np.float64) for name, array in leaf.arrays().items()
+            }
+            check_parts(part, rules, "a state", {})
+            leaf.turn = part["turn"].copy()
+            if leaf.fixed is not None:
+                leaf.fixed = part["modes"].copy()
+            if leaf.modes is not None:
+                leaf.modes.set_modes(part["modes"].copy())
+
+    # -- kernels that grow ----------------------------------------------------------------------------------------------
+
+    @property
+    def has_growing_kernel(self) -> bool:
+        """Whether vertices may open directions."""
+        return bool(self._modes)
+
+    @property
+    def landmarks(self) -> list[list[int]]:
+        """Vertices that have opened a direction, of every kernel that grows."""
+        return [list(modes.landmarks) for modes in self._modes]
+
+    def set_landmarks(self, landmarks: Sequence[Sequence[int]], n_vertices: int) -> None:
+        """Those of a state; ValueError for what cannot be."""
+        rule = whole("landmarks", distinct=True, high=n_vertices - 1)
+        for modes, vertices in zip(self._modes, landmarks, strict=True):
+            rule.check(np.array(vertices, np.int64), "landmarks", {})
+            modes.set_landmarks(vertices)
+
+    @property
+    def settled(self) -> bool:
+        """Whether no vertex opens a direction any more."""
+        return all(modes.full for modes in self._modes)
+
+    def open(self, vertex: int) -> bool:
+        """Takes in a vertex that is learned for the first time; whether features have gained a direction."""
+        opening = [modes for modes in self._modes if modes.opens(vertex)]
+        for modes in opening:
+            modes.open(vertex)
+        return bool(opening)
+
+
+def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideInformation, SideState]]:
+    """Side information without `Mix` and lists around it, and its states."""
+    if isinstance(state, MixedState) and isinstance(described, Mix):
+        yield from _parts(described.side, state.base)
+    elif isinstance(state, JoinedState) and isinstance(described, Join):
+        for side, part in zip(described.sides, state.parts, strict=True):
+            yield from _parts(side, part)
+    else:
+        yield described, state
+
+
+def _log_odds(p: Floats) -> Floats:
+    odds: Floats = np.log(np.maximum(p, 1e-300) / np.maximum(1.0 - p, 1e-300))
+    return odds
+
+
+def _axes(raw: Floats, most_features: int) -> Floats:
+    """The leading right singular vectors (D, most_features) of features (n, D), D > most_features; those of value 0 complete them."""
+    _, sizes, axes = np.linalg.svd(raw, full_matrices=False)
+    rank = int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
+    sizes, axes = sizes[:rank], axes[:rank].T
+    return completed(axes @ canonical_turn(sizes, axes, most_features), most_features)
+
+
+def _most_features(others: int) -> int:
+    """Features of a side whose coefficients every one of `others` vertices keeps, with their covariance."""
+    return max(1, min(MOST_FEATURES, int(np.sqrt(_MOST_NUMBERS / max(others, 1))) - 3))
+
+
+class PoolModel(PairModel):
+    """A pool for every task (threshold), on one table of ids a side."""
+
+    def __init__(self, options: Any, n_tasks: int) -> None:
+        self._begin(options)
+        rows, cols = self._tables = self.rows, self.cols
+        self.side_features = [
+            SideFeatures(rows.described, rows.side, _most_features(cols.base)),
+            SideFeatures(cols.described, cols.side, _most_features(rows.base)),
+        ]
+        alike = rows.side.digest == cols.side.digest
+        grows = any(
+            side.has_growing_kernel for side in self.side_features
+        )  # directions of rows are not those of columns
+        self._same = alike and not grows and min(side.d for side in self.side_features) > 0
+        self._shared_ids = self._same or (rows.alike and cols.alike and rows.base == cols.base)
+        self._make_pools(n_tasks)
+
+    def _make_pools(self, n_tasks: int) -> None:
+        features = any(side.d for side in self.side_features)
+        products = all(side.has_modes for side in self.side_features)
+        experts = bilinear_experts(features=features, products=products, same=self._same, shared_ids=self._shared_ids)
+        options = {
+            **_RULE,
+            "extra": int(n_tasks > 1),
+            "same": self._same,
+            "kin": self._shared_ids,
+            "bilinear": list(experts.values()),
+        }
+        self._sizes = self._sizes_now()
+        tables = [side.plain(0, size) for side, size in zip(self.side_features, self._sizes, strict=True)]
+        self.pools = [_core.PairPool(options, *tables) for _ in range(n_tasks)]
+        self._named = [len(table.number) for table in self._tables]
+        self._mirror(self._tables[0].number)
+        groups = [
+            f"{name} of {table.name} x {other}"
+            for side, table, other in zip(self.side_features, self._tables, ("column", "row"), strict=True)
+            for name in side.names
+        ]
+        votes = [
+            f"neighbours of {table.name}"
+            for side, table in zip(self.side_features, self._tables, strict=True)
+            if side.adjacency is not None
+        ]
+        self.names = [
+            "majority",
+            "majority of columns",
+            "majority of rows",
+            *groups,
+            *votes,
+            *experts,
+            "same pair",
+            *(["lower threshold"] * (n_tasks > 1)),
+            "mixture",
+            "mixture by counts",
+        ]
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def _sizes_now(self) -> list[int]:
+        """Vertices of both sides: every one has a name or is the spare one."""
+        return [len(table.number) + (table.spare != UNKNOWN) for table in self._tables]
+
+    def _grow(self) -> None:
+        """Adds the vertices to the pools that the side information has gained."""
+        named = [len(table.number) for table in self._tables]
+        sizes = self._sizes_now()
+        if (sizes, named) == (self._sizes, self._named):
+            return
+        for side, features in enumerate(self.side_features):
+            if sizes[side] > self._sizes[side]:
+                for pool in self.pools:  # each from its own size: growing may have failed half-way
+                    if pool.size(side) < sizes[side]:
+                        pool.grow(side, features.plain(pool.size(side), sizes[side]))
+                self._sizes[side] = sizes[side]
+        for side, table in enumerate(self._tables):  # a vertex may get its name late
+            if named[side] != self._named[side]:
+                self._mirror(islice(reversed(table.number), max(named[side] - self._named[side], 0)))
+                self._named[side] = named[side]
+
+    def _mirror(self, names: Iterable[Hashable]) -> None:
+        """Tells the pools which of `names` are both a row and a column."""
+        if not self._shared_ids:
+            return
+        rows, cols = (table.number for table in self._tables)
+        pairs = np.array([(rows[k], cols[k]) for k in names if k in rows and k in cols], np.int32).reshape(-1, 2)
+        pairs = pairs[(pairs < self._sizes).all(axis=1)]
+        for pool in self.pools:
+            pool.set_twins(*(np.ascontiguousarray(part) for part in pairs.T))
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """P(y = 1) of scores (n, L)."""
+        p: Floats = 0.5 * (1.0 + scores)
+        return p
+
+    def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
+        """2 P(y = 1) - 1 of every task for one pair, (L,)."""
+        i, j = self._vertices_one(pair, policy)
+        self._grow()
+        mirrored = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
+        scores = np.empty(len(self.pools))
+        for k, pool in enumerate(self.pools):
+            scores[k] = 2 * pool.ask_one(i, j, *mirrored, self._odds_of_lower(k, scores)) - 1
+        return scores
+
+    def _odds_of_lower(self, k: int, scores: Floats) -> list[float]:
+        """Log-odds of the task before, of its score in `scores` (L,); none where there is one task."""
+        if len(self.pools) == 1:
+            return []
+        return [float(_log_odds(0.5 * (1.0 + scores[k - 1 : k]))[0]) if k else float("nan")]
+
+    def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
+        """Vertices (n,) on the other side of ids that were never learned on this one; -1 for all other ids."""
+        others = np.full(len(ids), UNKNOWN, np.int32)
+        if self._shared_ids:
+            for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == self._tables[side].spare)):
+                others[k] = self._other_side_one(ids[k], int(vertices[k]), side)
+        return others
+
+    def _other_side_one(self, name: Hashable, vertex: int, side: int) -> int:
+        """`_other_side` of one id."""
+        if not self._shared_ids or vertex not in (UNKNOWN, self._tables[side].spare):
+            return UNKNOWN
+        return self._tables[1 - side].number.get(name, UNKNOWN)
+
+    def scores(self, pairs: Pairs, policy: str) -> Floats:
+        """2 P(y = 1) - 1 of every task, (n, L)."""
+        i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in self._vertices(pairs, policy))
+        self._grow()
+        mirrored = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
+        scores = np.empty((len(i), len(self.pools)))
+        for k, pool in enumerate(self.pools):
+            out = np.empty(len(i))
+            pool.ask(i, j, *mirrored, self._outside_odds(k, scores), out)
+            scores[:, k] = 2 * out - 1
+        return scores
+
+    def _outside_odds(self, k: int, scores: Floats) -> Floats:
+        """Log-odds (n, E) of experts from outside the core: the task before, nan in the first, where there are several."""
+        extra = np.full((len(scores), int(len(self.pools) > 1)), np.nan)
+        if k:
+            extra[:, 0] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
+        return extra
+
+    # -- learning -------------------------------------------------------------------------------------------------------
+
+    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
+        """One pair with labels y (L,)."""
+        i, j = self._vertices_one(pair, "learn")
+        self._grow()
+        self._open(i, j)
+        scores, wrong = np.empty(len(self.pools)), False
+        for k, (pool, label) in enumerate(zip(self.pools, y, strict=True)):
+            scores[k] = score = 2 * pool.learn_one(i, j, label, self._odds_of_lower(k, scores)) - 1
+            wrong = wrong or (score >= 0) != (label > 0)
+        self._count_one(i, j, True, wrong)
+        return True
+
+    def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
+        i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in pairs)
+        scores = np.empty(y.shape)
+        for part in self._stretches(i, j):
+            for k, pool in enumerate(self.pools):
+                self._run_pool(k, pool, i[part], j[part], y[part], scores[part], verbose)
+        wrong = ((scores >= 0) != (y > 0)).any(axis=1)
+        return Trials(scores, self.probabilities(scores), np.ones(len(y), dtype=bool), wrong)
+
+    def _run_pool(
+        self,
+        k: int,
+        pool: _core.PairPool,
+        i: NDArray[np.int32],
+        j: NDArray[np.int32],
+        y: Floats,
+        scores: Floats,
+        verbose: int,
+    ) -> None:
+        """A stream with labels y (n, L) through the pool of task k, which fills in its column of scores (n, L)."""
+        labels, out, extra = np.ascontiguousarray(y[:, k]), np.empty(len(y)), self._outside_odds(k, scores)
+        for part in in_slices(len(y), _SLICE, verbose, "pairs"):
+            pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
+        scores[:, k] = 2 * out - 1
+
+    # -- kernels that grow ----------------------------------------------------------------------------------------------
+
+    def _stretches(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> Iterator[slice]:
+        """Parts of a stream, between which vertices that are learned for the first time open directions."""
+        first = 0
+        for trial in self._first_trials(i, j):
+            if trial > first:
+                yield slice(first, trial)
+                first = trial
+            self._open(int(i[trial]), int(j[trial]))
+        yield slice(first, len(i))
+
+    def _first_trials(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> list[int]:
+        """Trials at which a side that is not settled meets a vertex for the first time."""
+        trials: set[int] = set()
+        for side, table, vertices in zip(self.side_features, self._tables, (i, j), strict=True):
+            if not side.settled and table.fresh:
+                values, places = np.unique(vertices, return_index=True)
+                trials.update(places[np.isin(values, list(table.fresh))].tolist())
+        return sorted(trials)
+
+    def _open(self, i: int, j: int) -> None:
+        """Tells the pools of directions that a pair's vertices open, where they were never learned."""
+        for k, (side, table, vertex) in enumerate(zip(self.side_features, self._tables, (i, j), strict=True)):
+            if not side.settled and vertex in table.fresh and side.open(vertex):
+                self._renew(k)
+
+    def _renew(self, side: int) -> None:
+        """Gives the pools the features of a side anew."""
+        phi = self.side_features[side].plain(0, self._sizes[side])["phi"]
+        for pool in self.pools:
+            pool.set_features(side, phi)
+
+    # -- weights --------------------------------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> Floats:
+        """Shares of experts and mixtures, (L, E)."""
+        return np.array([pool.weights() for pool in self.pools])
+
+    def path(self) -> tuple[NDArray[np.int64], Floats]:
+        """Trials (T,) at which the weights were written down, and the weights, (T, L, E)."""
+        paths = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.pools]
+        return paths[0][:, 0].astype(np.int64), np.stack([path[:, 1:] for path in paths], axis=1)
+
+    # -- state ----------------------------------------------------------------------------------------------------------
+
+    def _learned(self, *, ids: bool) -> dict[str, Any]:
+        self._grow()
+        return {
+            **({"side_features": [side.state() for side in self.side_features]} if ids else {}),
+            "landmarks": [side.landmarks for side in self.side_features],
+            "pools": [pool.state(ids) for pool in self.pools],
+        }
+
+    def _take_back(self, state: Mapping[str, Any]) -> None:
+        if "side_features" in state:
+            self._take_features(state)
+        for k, (side, landmarks) in enumerate(zip(self.side_features, state["landmarks"], strict=True)):
+            if landmarks != side.landmarks:
+                side.set_landmarks(landmarks, self._sizes[k])
+                self._renew(k)
+        for pool, part in zip(self.pools, state["pools"], strict=True):
+            pool.set_state(part)
+
+    def _take_features(self, state: Mapping[str, Any]) -> None:
+        """Pools over features turned as in a whole state, each part of which is checked against them."""
+        for side, part in zip(self.side_features, state["side_features"], strict=True):
+            side.take(part)
+        self._make_pools(len(self.pools))
+        for pool, part in zip(self.pools, state["pools"], strict=True):
+            self._check_pool(pool, part)
+
+    def _check_pool(self, pool: _core.PairPool, state: Mapping[str, Any]) -> None:
+        """Every array of a state that comes out of a file."""
+        begun = pool.state(False)
+        rules: dict[str, Rule] = {
+            name: floats(len(part), dtype=np.float64)
+            for name, part in begun.items()
+            if isinstance(part, np.ndarray) and name != "path"
+        }
+        sizes = {"rows": self._sizes[0], "cols": self._sizes[1]}
+        n = len(state["seen_labels"])
+        rules |= {
+            "path": Instance(np.ndarray),
+            "n_seen": Number(whole=True, low=n, high=n),
+            "next_refit": Number(low=1),
+            "seen_rows": whole(n, dtype=np.int32, high=self._sizes[0] - 1),
+            "seen_cols": whole(n, dtype=np.int32, high=self._sizes[1] - 1),
+            "seen_labels": Instance(np.ndarray),
+        }
+        check_parts(state, rules, "a state of a pool", sizes)
+        labels, path = state["seen_labels"], state["path"]
+        if labels.dtype != np.int8 or not np.isin(labels, (-1, 1)).all():
+            raise ValueError("labels of a state must be -1 or 1; they are not. Take it again.")
+        if (
+            path.dtype != np.float64
+            or path.ndim != 1
+            or path.size % (1 + len(self.names))
+            or not np.isfinite(path).all()
+        ):
+            raise ValueError("the path of weights must be finite rows; it is not. Take the state again.")
