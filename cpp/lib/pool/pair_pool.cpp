@@ -96,26 +96,26 @@ void CellCounts::remove(Index i, Index j, double y) {
   --(y > 0 ? counts.positive : counts.negative);
 }
 
-// -- kin --------------------------------------------------------------------------------------------------------------
+// -- shared ids ------------------------------------------------------------------------------------------------------
 
-void Kin::resize(int side, Offset size) {
-  twin_[side].resize(static_cast<std::size_t>(size), -1);
+void SharedIds::resize(int side, Offset size) {
+  other_side_[side].resize(static_cast<std::size_t>(size), -1);
   number_[side].resize(static_cast<std::size_t>(size), -1);
 }
 
-void Kin::set_twin(Index row, Index col) {
-  twin_[0].at(static_cast<std::size_t>(row)) = col;
-  twin_[1].at(static_cast<std::size_t>(col)) = row;
+void SharedIds::set_shared(Index row, Index col) {
+  other_side_[0].at(static_cast<std::size_t>(row)) = col;
+  other_side_[1].at(static_cast<std::size_t>(col)) = row;
 }
 
-Index Kin::of(int side, Index vertex) const {
+Index SharedIds::of(int side, Index vertex) const {
   if (vertex < 0) return -1;
   const Index own = number_[side][static_cast<std::size_t>(vertex)],
-              twin = twin_[side][static_cast<std::size_t>(vertex)];
-  return own >= 0 || twin < 0 ? own : number_[1 - side][static_cast<std::size_t>(twin)];
+              mirrored = other_side_[side][static_cast<std::size_t>(vertex)];
+  return own >= 0 || mirrored < 0 ? own : number_[1 - side][static_cast<std::size_t>(mirrored)];
 }
 
-Index Kin::number(int side, Index vertex) {
+Index SharedIds::number(int side, Index vertex) {
   Index number = of(side, vertex);
   if (number < 0) {
     number = static_cast<Index>(links_[0].size());
@@ -124,7 +124,7 @@ Index Kin::number(int side, Index vertex) {
   return number_[side][static_cast<std::size_t>(vertex)] = number;
 }
 
-void Kin::link(Index a, Index b, double y) {
+void SharedIds::link(Index a, Index b, double y) {
   auto& links = links_[y > 0];
   for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
     auto& of_one = links[static_cast<std::size_t>(from)];
@@ -133,12 +133,12 @@ void Kin::link(Index a, Index b, double y) {
   }
 }
 
-void Kin::clear() {
+void SharedIds::clear() {
   for (const int side : {0, 1}) std::fill(number_[side].begin(), number_[side].end(), -1);
   for (auto& links : links_) links.clear();
 }
 
-void Kin::features(Index a, Index b, double* f) const {
+void SharedIds::features(Index a, Index b, double* f) const {
   std::fill(f, f + kFeatures, 0);
   f[0] = 1;
   if (a < 0 || b < 0) return;
@@ -167,7 +167,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
   for (auto& form : rule_.bilinear) {
     const int n_products = (1 + sides_[0].d) * (1 + sides_[1].d);
-    form.pair_features = form.linked     ? Kin::kFeatures - 1
+    form.pair_features = form.linked     ? SharedIds::kFeatures - 1
                          : form.products ? n_products - 1
                                          : std::min(form.pair_features, pair_features_ - 1);
     if (form.products) products_.assign(static_cast<std::size_t>(n_products), 0);
@@ -180,7 +180,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (auto* room : {&inputs_, &gain_}) room->resize(static_cast<std::size_t>(mixer_dim_));
   chance_.resize(static_cast<std::size_t>(hedged()));
   f_.assign(static_cast<std::size_t>(pair_features_), 0);
-  links_.assign(Kin::kFeatures, 0);
+  links_.assign(SharedIds::kFeatures, 0);
   s_.global.assign(2, 0);
   s_.log_weights.assign(static_cast<std::size_t>(hedged()), -std::log(hedged()));
   s_.mixers.assign(static_cast<std::size_t>(kMixers * kBuckets * mixer_stride()), 0);
@@ -213,7 +213,7 @@ void PairPool::grow(int side, const PoolSide& more) {
               at.groups.begin() + before * static_cast<Offset>(at.levels.size()));
   }
   (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(size * count_stride_[side]));
-  kin_.resize(side, size);
+  shared_ids_.resize(side, size);
   lists_[side].resize(static_cast<std::size_t>(size));
   const Offset rows = side == 0 ? size : sides_[0].size, cols = side == 1 ? size : sides_[1].size;
   for (auto& model : models_) model.resize(model.rule().mirrored ? all : rows, model.rule().mirrored ? all : cols);
@@ -227,8 +227,8 @@ double PairPool::rate(const double* counts, double prior) const {
 // Majorities: of all, of the column, of the row, by groups.
 void PairPool::count_experts(Index i, Index j) {
   const double none[2] = {0, 0};
-  const double* row = met_[0] < 0 ? none : s_.rows.data() + met_[0] * count_stride_[0];
-  const double* col = met_[1] < 0 ? none : s_.cols.data() + met_[1] * count_stride_[1];
+  const double* row = asked_[0] < 0 ? none : s_.rows.data() + asked_[0] * count_stride_[0];
+  const double* col = asked_[1] < 0 ? none : s_.cols.data() + asked_[1] * count_stride_[1];
   const double all = rate(s_.global.data(), .5), of_row = rate(row, all), of_col = rate(col, all);
   for (const double p : {all, of_col, of_row}) odds_.push_back(odds_of(p));
   group_experts(0, i, j, all);
@@ -238,14 +238,14 @@ void PairPool::count_experts(Index i, Index j) {
       odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
   const double n_row = row[0] + row[1], n_col = col[0] + col[1];
   bucket_ = 4 * bucket_of(n_row) + bucket_of(n_col);
-  case_ = (n_row < 1 && a_ < 0) + 2 * (n_col < 1 && b_ < 0);  // kin are known from the other side
+  novelty_ = (n_row < 1 && row_id_ < 0) + 2 * (n_col < 1 && col_id_ < 0);  // shared ids are known from the other side
 }
 
 // What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the
 // column's own misleads where groups disagree.
 void PairPool::group_experts(int side, Index i, Index j, double prior) {
   const PoolSide& at = sides_[side];
-  const Index member = side == 0 ? i : j, place = met_[1 - side];
+  const Index member = side == 0 ? i : j, place = asked_[1 - side];
   const double* counts =
       place < 0 ? nullptr : (side == 0 ? s_.cols : s_.rows).data() + place * count_stride_[1 - side] + 2;
   Offset first = 0;
@@ -265,7 +265,7 @@ double PairPool::vote(int side, Index member, double prior) const {
     const Offset end = std::min(at.indptr[static_cast<std::size_t>(member) + 1], first + kMostNeighbours);
     for (Offset k = first; k < end; ++k) {
       const Index other = at.near[static_cast<std::size_t>(k)];
-      const auto cell = side == 0 ? cells_.of(other, met_[1]) : cells_.of(met_[0], other);
+      const auto cell = side == 0 ? cells_.of(other, asked_[1]) : cells_.of(asked_[0], other);
       sums[0] += at.weight[static_cast<std::size_t>(k)] * cell.negative;
       sums[1] += at.weight[static_cast<std::size_t>(k)] * cell.positive;
     }
@@ -335,27 +335,28 @@ void PairPool::fill_products(Index i, Index j) {
 
 PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
   const bool features = model.rule().features;
-  if (model.rule().mirrored) return {a_, b_, nullptr, nullptr, f_of(model)};
-  if (model.rule().products) return {i, j, nullptr, nullptr, f_of(model)};  // a pair that is rehearsed, too
-  return {met_[0], met_[1], features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
+  if (model.rule().mirrored) return {row_id_, col_id_, nullptr, nullptr, f_of(model)};
+  if (model.rule().products) return {i, j, nullptr, nullptr, f_of(model)};  // of a pair that counts as unseen, too
+  return {asked_[0], asked_[1],
+          features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
           features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_of(model)};
 }
 
-// The log-odds of every expert for a pair of which `met_` was seen.
+// The log-odds of every expert for a pair of which `asked_` was seen.
 void PairPool::gather(Index i, Index j, const double* extra) {
   odds_.clear();
   fill_products(i, j);
   count_experts(i, j);
   const std::size_t biases = odds_.size();
   for (auto& model : models_) {
-    const bool known_already = rehearsed_ && model.rule().products;  // they hang on no count
+    const bool known_already = products_known_ && model.rule().products;  // they hang on no count
     odds_.push_back(known_already ? product_odds_ : model.odds(known(model, i, j)));
     if (model.rule().products) product_odds_ = odds_.back();
-    const bool of_kin = model.rule().mirrored || model.rule().linked;
-    if (of_kin && (a_ < 0 || b_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
+    const bool by_shared = model.rule().mirrored || model.rule().linked;
+    if (by_shared && (row_id_ < 0 || col_id_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
   }
-  rehearsed_ = false;
-  const auto cell = cells_.of(met_[0], met_[1]);
+  products_known_ = false;
+  const auto cell = cells_.of(asked_[0], asked_[1]);
   const double counts[2] = {static_cast<double>(cell.negative), static_cast<double>(cell.positive)};
   odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
   for (int e = 0; e < rule_.extra; ++e) odds_.push_back(extra == nullptr ? std::nan("") : extra[e]);
@@ -365,14 +366,14 @@ void PairPool::gather(Index i, Index j, const double* extra) {
 }
 
 // The log-odds of every expert, and what mixers and hedge make of them.
-void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
-  met_[0] = i;
-  met_[1] = j;
+void PairPool::ask(Index i, Index j, const double* extra, Mirrored mirrored) {
+  asked_[0] = i;
+  asked_[1] = j;
   pair_features(i, j, f_.data());
-  if (rule_.kin) {
-    a_ = kin_.of(0, i) >= 0 ? kin_.of(0, i) : kin_.of(1, twins.row);
-    b_ = kin_.of(1, j) >= 0 ? kin_.of(1, j) : kin_.of(0, twins.col);
-    kin_.features(a_, b_, links_.data());
+  if (rule_.shared_ids) {
+    row_id_ = shared_ids_.of(0, i) >= 0 ? shared_ids_.of(0, i) : shared_ids_.of(1, mirrored.row);
+    col_id_ = shared_ids_.of(1, j) >= 0 ? shared_ids_.of(1, j) : shared_ids_.of(0, mirrored.col);
+    shared_ids_.features(row_id_, col_id_, links_.data());
   }
   gather(i, j, extra);
   mix();
@@ -380,24 +381,24 @@ void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
 
 // New rows and columns are few, and what they teach is wanted at the first of them: the mixer for such a case also
 // learns from a pair whose row, column or both count as never seen.
-void PairPool::rehearse(Index i, Index j, double y) {
+void PairPool::learn_as_unseen(Index i, Index j, double y) {
   const auto turn = static_cast<int>(s_.seen.size() % 4);
   const auto none = [&](int side, Index v) {
     const double* counts = (side == 0 ? s_.rows : s_.cols).data() + v * count_stride_[side];
     return counts[0] + counts[1] < 1;
   };
   if (turn == 0 || none(0, i) || none(1, j)) return;
-  met_[0] = turn & 1 ? -1 : i;
-  met_[1] = turn & 2 ? -1 : j;
+  asked_[0] = turn & 1 ? -1 : i;
+  asked_[1] = turn & 2 ? -1 : j;
   pair_features(i, j, f_.data());
-  if (rule_.kin) {
-    a_ = turn & 1 ? -1 : kin_.of(0, i);
-    b_ = turn & 2 ? -1 : kin_.of(1, j);
-    kin_.features(a_, b_, links_.data());
+  if (rule_.shared_ids) {
+    row_id_ = turn & 1 ? -1 : shared_ids_.of(0, i);
+    col_id_ = turn & 2 ? -1 : shared_ids_.of(1, j);
+    shared_ids_.features(row_id_, col_id_, links_.data());
   }
   gather(i, j, nullptr);
-  rehearsed_ = true;
-  weigh(0, mixer(0, case_));
+  products_known_ = true;
+  weigh(0, mixer(0, novelty_));
   learn_mixer(0, y);
 }
 
@@ -419,7 +420,7 @@ void PairPool::weigh(int k, const double* mean) {
 void PairPool::mix() {
   double top = -1e300, sum = 0, weight = 0;
   for (std::size_t e = 0; e < odds_.size(); ++e) chance_[e] = sigmoid(odds_[e]);
-  weigh(0, mixer(0, case_));
+  weigh(0, mixer(0, novelty_));
   weigh(1, mixer(1, bucket_));
   for (int k = 0; k < kMixers; ++k)
     chance_[static_cast<std::size_t>(n_experts_ + k)] =
@@ -435,14 +436,14 @@ void PairPool::mix() {
   mixture_ = sum / weight;
 }
 
-double PairPool::probability(Index i, Index j, const double* extra, Twins twins) {
-  ask(i, j, extra, twins);
+double PairPool::probability(Index i, Index j, const double* extra, Mirrored mirrored) {
+  ask(i, j, extra, mirrored);
   return mixture_;
 }
 
 void PairPool::learn_mixer(int k, double y) {
   const int d = mixer_dim_;
-  double* mean = mixer(k, k == 0 ? case_ : bucket_);
+  double* mean = mixer(k, k == 0 ? novelty_ : bucket_);
   const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
   const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
   for (int a = 0; a < d; ++a) {
@@ -496,19 +497,19 @@ void PairPool::learn_counts(Index i, Index j, double y) {
 }
 
 // The pair in common numbers, in both directions.
-void PairPool::learn_kin(Index i, Index j, double y) {
-  if (!rule_.kin) return;
-  a_ = kin_.number(0, i);
-  b_ = kin_.number(1, j);
+void PairPool::learn_shared(Index i, Index j, double y) {
+  if (!rule_.shared_ids) return;
+  row_id_ = shared_ids_.number(0, i);
+  col_id_ = shared_ids_.number(1, j);
   for (auto& model : models_) {
     if (!model.rule().mirrored) continue;
     model.odds(known(model, i, j));
     model.learn(y);
-    if (a_ == b_) continue;
+    if (row_id_ == col_id_) continue;
     model.odds(mirrored(model));
     model.learn(y);
   }
-  kin_.link(a_, b_, y);
+  shared_ids_.link(row_id_, col_id_, y);
 }
 
 void PairPool::learn(Index i, Index j, double y) {
@@ -517,7 +518,7 @@ void PairPool::learn(Index i, Index j, double y) {
   for (auto& model : models_)
     if (!model.rule().mirrored) model.learn(y);
   learn_counts(i, j, y);
-  learn_kin(i, j, y);
+  learn_shared(i, j, y);
   cells_.add(i, j, y);
   list(s_.seen.size(), i, j, y);
   features_.push(f_.data());
@@ -532,10 +533,10 @@ void PairPool::list(Offset trial, Index i, Index j, double y) {
   const std::int8_t label = y > 0 ? 1 : -1;
   lists_[0][static_cast<std::size_t>(i)].push_back({trial, j, label});
   lists_[1][static_cast<std::size_t>(j)].push_back({trial, i, label});
-  if (!rule_.kin) return;
-  const Index a = kin_.of(0, i), b = kin_.of(1, j);
-  kin_lists_[static_cast<std::size_t>(a)].push_back({trial, b, label});
-  kin_lists_[static_cast<std::size_t>(b)].push_back({trial, a, label});
+  if (!rule_.shared_ids) return;
+  const Index a = shared_ids_.of(0, i), b = shared_ids_.of(1, j);
+  shared_lists_[static_cast<std::size_t>(a)].push_back({trial, b, label});
+  shared_lists_[static_cast<std::size_t>(b)].push_back({trial, a, label});
 }
 
 // The trials that a model learned from.
@@ -543,7 +544,7 @@ PairHistory PairPool::history_of(const Bilinear& model) const {
   if (!model.rule().mirrored) return s_.seen;
   PairHistory both;
   for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
-    const Index a = kin_.of(0, s_.seen.i[t]), b = kin_.of(1, s_.seen.j[t]);
+    const Index a = shared_ids_.of(0, s_.seen.i[t]), b = shared_ids_.of(1, s_.seen.j[t]);
     for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
       both.i.push_back(from);
       both.j.push_back(to);
@@ -555,7 +556,7 @@ PairHistory PairPool::history_of(const Bilinear& model) const {
 
 RefitSource PairPool::source_of(const Bilinear& model) const {
   const bool mirrored = model.rule().mirrored;
-  return {{mirrored ? &kin_lists_ : &lists_[0], mirrored ? &kin_lists_ : &lists_[1]},
+  return {{mirrored ? &shared_lists_ : &lists_[0], mirrored ? &shared_lists_ : &lists_[1]},
           sides_[0].phi.data(),
           sides_[1].phi.data(),
           &features_};
@@ -618,19 +619,20 @@ void PairPool::reserve(Index i, Index j) {
   reserve_one_more(s_.seen.y);
   reserve_one_more(lists_[0][static_cast<std::size_t>(i)]);
   reserve_one_more(lists_[1][static_cast<std::size_t>(j)]);
-  if (!rule_.kin) return;
-  const Offset known = kin_.size();
-  reserve_one_more(kin_lists_, 2);
-  kin_lists_.resize(std::max(kin_lists_.size(), static_cast<std::size_t>(known) + 2));
-  for (const Index number : {kin_.of(0, i), kin_.of(1, j), static_cast<Index>(known), static_cast<Index>(known) + 1})
-    if (number >= 0) reserve_one_more(kin_lists_[static_cast<std::size_t>(number)], 2);
+  if (!rule_.shared_ids) return;
+  const Offset known = shared_ids_.size();
+  reserve_one_more(shared_lists_, 2);
+  shared_lists_.resize(std::max(shared_lists_.size(), static_cast<std::size_t>(known) + 2));
+  for (const Index number :
+       {shared_ids_.of(0, i), shared_ids_.of(1, j), static_cast<Index>(known), static_cast<Index>(known) + 1})
+    if (number >= 0) reserve_one_more(shared_lists_[static_cast<std::size_t>(number)], 2);
 }
 
 void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
                    double* chances) {
   for (Offset t = 0; t < n; ++t) {
     reserve(i[t], j[t]);
-    rehearse(i[t], j[t], y[t]);
+    learn_as_unseen(i[t], j[t], y[t]);
     ask(i[t], j[t], extra + t * rule_.extra, {});
     out[t] = mixture_;
     if (chances != nullptr) std::copy(chance_.begin(), chance_.end(), chances + t * hedged());
@@ -651,18 +653,18 @@ void PairPool::remember(PairHistory seen) {
 
 // Numbers, links, lists, features and the order of vertices from the history.
 void PairPool::relink() {
-  kin_.clear();
+  shared_ids_.clear();
   features_.clear();
-  for (auto* lists : {&lists_[0], &lists_[1], &kin_lists_})
+  for (auto* lists : {&lists_[0], &lists_[1], &shared_lists_})
     for (auto& seen : *lists) seen.clear();
   const PairHistory& seen = s_.seen;
   for (Offset t = 0; t < seen.size(); ++t) {
     const auto trial = static_cast<std::size_t>(t);
     const Index i = seen.i[trial], j = seen.j[trial];
     reserve(i, j);
-    if (rule_.kin) {
-      const Index a = kin_.number(0, i), b = kin_.number(1, j);
-      kin_.link(a, b, seen.y[trial]);
+    if (rule_.shared_ids) {
+      const Index a = shared_ids_.number(0, i), b = shared_ids_.number(1, j);
+      shared_ids_.link(a, b, seen.y[trial]);
     }
     list(t, i, j, seen.y[trial]);
     if (pair_features_ > 1) pair_features(i, j, f_.data());

@@ -294,7 +294,7 @@ class PoolModel(PairModel):
             **_RULE,
             "extra": int(n_tasks > 1),
             "same": self._same,
-            "kin": self._shared_ids,
+            "shared_ids": self._shared_ids,
             "bilinear": list(experts.values()),
         }
         self._sizes = self._sizes_now()
@@ -356,7 +356,7 @@ class PoolModel(PairModel):
         pairs = np.array([(rows[k], cols[k]) for k in names if k in rows and k in cols], np.int32).reshape(-1, 2)
         pairs = pairs[(pairs < self._sizes).all(axis=1)]
         for pool in self.pools:
-            pool.set_twins(*(np.ascontiguousarray(part) for part in pairs.T))
+            pool.set_shared(*(np.ascontiguousarray(part) for part in pairs.T))
 
     def probabilities(self, scores: Floats) -> Floats:
         """P(y = 1) of scores (n, L)."""

@@ -35,7 +35,7 @@ struct PoolRule {
   double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
   int extra = 0;                     // experts from outside
   bool same = false;                 // rows and columns have one side information
-  bool kin = false;                  // rows and columns may be of one kind
+  bool shared_ids = false;                  // rows and columns may be of one kind
 };
 
 // Observations of a cell, by open hash tables: many small ones, so that none takes long to grow.
@@ -62,10 +62,10 @@ class CellCounts {
 };
 
 // Rows and columns of one kind: the number of a vertex on either side, and its links so far.
-class Kin {
+class SharedIds {
  public:
   void resize(int side, Offset size);
-  void set_twin(Index row, Index col);
+  void set_shared(Index row, Index col);
   // The common number, given in the order of the stream: -1 where the vertex was not seen on either side.
   Index of(int side, Index vertex) const;
   Index number(int side, Index vertex);
@@ -77,7 +77,7 @@ class Kin {
   void features(Index a, Index b, double* f) const;
 
  private:
-  std::vector<Index> twin_[2], number_[2];
+  std::vector<Index> other_side_[2], number_[2];
   std::vector<std::vector<Index>> links_[2];  // of a number: others by negative and by positive label, ascending
 };
 
@@ -103,17 +103,17 @@ class PairPool {
   void grow(int side, const PoolSide& more);
   // Features (size, d) of a side instead of its present ones, where a vertex has opened a direction.
   void set_features(int side, std::vector<double> phi) { sides_[side].phi = std::move(phi); }
-  void set_twin(Index row, Index col) { kin_.set_twin(row, col); }
+  void set_shared(Index row, Index col) { shared_ids_.set_shared(row, col); }
   Offset size(int side) const { return sides_[side].size; }
   int features(int side) const { return sides_[side].d; }
   int experts() const { return n_experts_; }  // those from outside last
   int hedged() const { return n_experts_ + kMixers; }
   // Of ids without a vertex of their own: the vertex that the id has on the other side, or -1.
-  struct Twins {
+  struct Mirrored {
     Index row = -1, col = -1;
   };
   // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
-  double probability(Index i, Index j, const double* extra, Twins twins);
+  double probability(Index i, Index j, const double* extra, Mirrored mirrored);
   // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
   // null.
   void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
@@ -134,16 +134,16 @@ class PairPool {
   void pair_features(Index i, Index j, double* f) const;
   void fill_products(Index i, Index j);
   PairKnown known(const Bilinear& model, Index i, Index j) const;
-  PairKnown mirrored(const Bilinear& model) const { return {b_, a_, nullptr, nullptr, f_of(model)}; }
+  PairKnown mirrored(const Bilinear& model) const { return {col_id_, row_id_, nullptr, nullptr, f_of(model)}; }
   const double* f_of(const Bilinear& model) const {
     return model.rule().linked ? links_.data() : model.rule().products ? products_.data() : f_.data();
   }
-  void learn_kin(Index i, Index j, double y);
+  void learn_shared(Index i, Index j, double y);
   void list(Offset trial, Index i, Index j, double y);
   PairHistory history_of(const Bilinear& model) const;
   void gather(Index i, Index j, const double* extra);
-  void ask(Index i, Index j, const double* extra, Twins twins);
-  void rehearse(Index i, Index j, double y);
+  void ask(Index i, Index j, const double* extra, Mirrored mirrored);
+  void learn_as_unseen(Index i, Index j, double y);
   void weigh(int k, const double* mean);
   double* mixer(int k, int bucket) { return s_.mixers.data() + (k * kBuckets + bucket) * mixer_stride(); }
   Offset mixer_stride() const { return mixer_dim_ + static_cast<Offset>(mixer_dim_) * mixer_dim_; }
@@ -163,21 +163,21 @@ class PairPool {
   PoolSide sides_[2];
   std::vector<Bilinear> models_;
   CellCounts cells_;
-  Kin kin_;
+  SharedIds shared_ids_;
   PoolState s_;
   int n_experts_ = 0, mixer_dim_ = 0, pair_features_ = 1;
   Offset group_total_[2] = {0, 0};
   Offset count_stride_[2] = {2, 2};
   // of the pair asked last
   std::vector<double> odds_, chance_, inputs_, f_, gain_, links_, products_;  // the last empty where no model reads it
-  Index a_ = -1, b_ = -1;    // its common numbers
-  Index met_[2] = {-1, -1};  // row and column, -1 where they count as never seen
+  Index row_id_ = -1, col_id_ = -1;    // its common numbers
+  Index asked_[2] = {-1, -1};  // row and column, -1 where they count as never seen
   double product_odds_ = 0;
-  bool rehearsed_ = false;  // whether `product_odds_` are of the pair that is asked next
+  bool products_known_ = false;  // whether `product_odds_` are of the pair that is asked next
   int bucket_ = 0,
-      case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
+      novelty_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
-  VertexLists lists_[2], kin_lists_;  // the history by rows, by columns, and by common numbers in both directions
+  VertexLists lists_[2], shared_lists_;  // the history by rows, by columns, and by common numbers in both directions
   TrialFeatures features_;
 };
 
