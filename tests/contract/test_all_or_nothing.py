@@ -21,7 +21,7 @@ from lacunar.kernels import KernelForm
 from lacunar.lowrank.parts import Whole
 from lacunar.papers import karma as papers_of_karma
 from lacunar.papers import slrm, subspace
-from lacunar.papers.completion import PrintedMEG
+from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
 
 # Public methods that learn, besides those whose name begins with "fit"; `run` keeps what was told before it failed, as it says.
 LEARN = {
@@ -309,7 +309,7 @@ CASES = {
     ),
     "TableModel": of_table_model(),
     "OnlineMatrixClassifier": of_pairs(completion.OnlineMatrixClassifier),
-    "MatrixExponentiatedGradient": of_pairs(completion.MatrixExponentiatedGradient),
+    "MatrixExponentiatedGradient": of_pairs(MatrixExponentiatedGradient),
     "PrintedMEG": of_pairs(lambda: PrintedMEG(eta=0.3, gamma=0.5, D=8.0, m=12, n=12, random_state=0)),
     "ActivePOPCA": of_sampler(lambda: active.ActivePOPCA(6, 2, n_observed=3, random_state=0)),
     "MBEG": of_sampler(lambda: active.MBEG(6, 2, n_observed=4, refresh=8, random_state=0)),

@@ -152,11 +152,14 @@ def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):
 
 @pytest.mark.slow
 @forks
-@pytest.mark.parametrize("learner", ["OnlineMatrixClassifier", "MatrixExponentiatedGradient"])
+@pytest.mark.parametrize(
+    "learner", ["completion.OnlineMatrixClassifier", "papers.completion.MatrixExponentiatedGradient"]
+)
 def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(learner, tmp_path):
+    home, _, learner = learner.rpartition(".")
     code = f"""
         from lacunar._turns import changing
-        from lacunar.completion import {learner}
+        from lacunar.{home} import {learner}
 
         model = {learner}().partial_fit([0, 1, 2], [0, 1, 2], [1, -1, 1])
         inside, leave = threading.Event(), threading.Event()
