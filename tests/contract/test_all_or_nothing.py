@@ -13,7 +13,7 @@ from faulty import Fault, calls_of, problem, quiet, state
 import lacunar
 from lacunar import Observed, active, completion, karma, learner, lowrank, uncertainty
 from lacunar.comparison import TableModel, UserError, load_problem
-from lacunar.completion.online import PairClassifier
+from lacunar.completion.pair_classifier import PairClassifier
 from lacunar.encode import TableEncoder
 from lacunar.karma.selection import KernelSelection
 from lacunar.karma.solvers import OnlineModel, PrimalModel

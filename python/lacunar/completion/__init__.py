@@ -1,9 +1,10 @@
 """Online completion of a binary matrix, with side information about its rows and columns.
 
-`pool` holds the experts, most of which are in the core (`pair_pool`, `bilinear`), and `classifier` is what users fit; `online` has the verbs of
-classifiers of pairs and `model` what learns behind them; `side`, `features`, `points` and `graph` are side information, `modes` the leading
-directions of kernels, `predictive` what side information is worth. The matrix exponentiated gradient algorithm of Herbster, Pasteris and Tse
-(*Online Matrix Completion with Side Information*) is in `lacunar.papers.completion`.
+`classifier` is what users fit; `pool` holds its experts, most of which are in the core (`pair_pool`, `bilinear`).
+`pair_classifier` has the verbs of classifiers of pairs and `pair_model` what learns behind them. `side`, `features`,
+`points` and `graph` are side information, `modes` the leading directions of kernels, `predictive` what side information
+is worth. The algorithm of Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*, is in
+`lacunar.papers.completion`.
 """
 
 from lacunar.completion.classifier import OnlineMatrixClassifier

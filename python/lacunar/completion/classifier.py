@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from lacunar._turns import changes
 from lacunar._typing import Floats
-from lacunar.completion.online import PairClassifier
+from lacunar.completion.pair_classifier import PairClassifier
 from lacunar.completion.pool import PoolModel
 from lacunar.completion.side import SideInformation
 
@@ -51,11 +51,11 @@ class OnlineMatrixClassifier(PairClassifier):
 
     Notes
     -----
-    Experts are majorities, biases, low rank, features, neighbours, and products of the modes of rows and columns where both are graphs or
-    kernels, mixed and hedged
-    in log loss. The pool's log loss exceeds that of its best expert by at most log E + log(T + 1)
-    over T trials, and that of the best sequence of experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster and
-    Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is mixable with step 1. Its y_bar is 2 P(y = 1) - 1.
+    Experts are majorities, biases, low rank, features, neighbours, and products of the modes of rows and columns where both
+    are graphs or kernels, mixed and hedged in log loss. The pool's log loss exceeds that of its best expert by at most
+    log E + log(T + 1) over T trials, and that of the best sequence of experts by log((E - 1)(T + 1)) more for every switch:
+    fixed share (Herbster and Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is mixable
+    with step 1. Its y_bar is 2 P(y = 1) - 1.
     Low-rank experts are refitted from all pairs seen at growing times, a little at every one of the pairs that follow, so that memory is
     that of the pairs and no pair of a long stream waits for a refit.
 

@@ -25,9 +25,9 @@ def leading_modes(K: Floats, most: int) -> Floats:
 class KernelModes:
     """Features (n, most) of the vertices of a growing kernel, whose products come near it.
 
-    The vertices known at the beginning give its leading modes, other vertices have theirs by Nystroem's formula. Where there are fewer modes
-    than places, a vertex of which features say too little may open a direction of its own, when it is learned and not when it is
-    asked about: what is asked changes nothing. All that was learned before keeps its places.
+    The vertices known at the beginning give its leading modes, other vertices have theirs by Nystroem's formula. Where
+    there are fewer modes than places, a vertex of which features say too little may open a direction of its own, when
+    it is learned and not when it is asked about: what is asked changes nothing. What was learned keeps its places.
     """
 
     def __init__(self, state: SideState, most: int) -> None:

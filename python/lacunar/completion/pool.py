@@ -15,8 +15,8 @@ from lacunar._log import in_slices
 from lacunar._typing import Floats
 from lacunar.completion.features import FeatureState
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
-from lacunar.completion.model import UNKNOWN, PairModel, Pairs, Trials, Vertices
 from lacunar.completion.modes import KernelModes, leading_modes
+from lacunar.completion.pair_model import UNKNOWN, PairModel, Pairs, Trials, Vertices
 from lacunar.completion.side import (
     Join,
     JoinedState,
@@ -46,7 +46,8 @@ _MODEL = {
 def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: bool) -> dict[str, dict[str, Any]]:
     """Options of the bilinear experts by name.
 
-    features: a side has some; products: both have those of a graph or kernel; same: both have the same side information; shared_ids: an id may be a row and a column.
+    features: a side has some; products: both have those of a graph or kernel; same: both have the same side
+    information; shared_ids: an id may be a row and a column.
     """
     experts: dict[str, dict[str, Any]] = {
         "biases": {},
@@ -191,7 +192,7 @@ class SideFeatures:
         }
 
     def state(self) -> list[dict[str, Any]]:
-        """The turn of features and the features of a graph or kernel, of every part: another machine may find other eigenvectors."""
+        """Of every part the turn of features and the modes: another machine may find other eigenvectors."""
         return [{name: part.copy() for name, part in leaf.arrays().items()} for leaf in self._leaves]
 
     def take(self, state: Sequence[Mapping[str, Any]]) -> None:
@@ -207,7 +208,7 @@ class SideFeatures:
             if leaf.modes is not None:
                 leaf.modes.set_modes(part["modes"].copy())
 
-    # -- kernels that grow ----------------------------------------------------------------------------------------------
+    # -- kernels that grow --------------------------------------------------------------------------------------------
 
     @property
     def has_growing_kernel(self) -> bool:
@@ -406,7 +407,7 @@ class PoolModel(PairModel):
         return scores
 
     def _outside_odds(self, k: int, scores: Floats) -> Floats:
-        """Log-odds (n, E) of experts from outside the core: the task before, nan in the first, where there are several."""
+        """Log-odds (n, E) of experts from outside the core: where tasks are several the one before, nan in the first."""
         extra = np.full((len(scores), int(len(self.pools) > 1)), np.nan)
         if k:
             extra[:, 0] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
@@ -451,7 +452,7 @@ class PoolModel(PairModel):
             pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
         scores[:, k] = 2 * out - 1
 
-    # -- kernels that grow ----------------------------------------------------------------------------------------------
+    # -- kernels that grow --------------------------------------------------------------------------------------------
 
     def _stretches(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> Iterator[slice]:
         """Parts of a stream, between which vertices that are learned for the first time open directions."""

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._log import warn_user
 from lacunar._typing import Floats
-from lacunar.completion.model import UNKNOWN, IdTable, PairModel, Pairs, Trials, Vertices
-from lacunar.completion.online import PairClassifier
+from lacunar.completion.pair_classifier import PairClassifier
+from lacunar.completion.pair_model import UNKNOWN, IdTable, PairModel, Pairs, Trials, Vertices
 from lacunar.completion.side import SideInformation, SideState
 from lacunar.papers.completion.engine import Engine
 
@@ -263,8 +263,8 @@ class GradientModel(PairModel):
 class MatrixExponentiatedGradient(PairClassifier):
     """Online completion of a binary matrix with side information by matrix exponentiated gradient alone.
 
-    Rows and columns are ids of any hashable kind; each observation is a pair with a label. `lacunar.completion.OnlineMatrixClassifier`, a pool of
-    other experts, errs less on most streams.
+    Rows and columns are ids of any hashable kind; each observation is a pair with a label.
+    `lacunar.completion.OnlineMatrixClassifier`, a pool of other experts, errs less on most streams.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from lacunar._random import generator
 from lacunar._typing import Floats
-from lacunar.completion.model import PairModel, Trials, Vertices
-from lacunar.completion.online import PairClassifier
+from lacunar.completion.pair_classifier import PairClassifier
+from lacunar.completion.pair_model import PairModel, Trials, Vertices
 from lacunar.completion.side import SideInformation, SideState
 from lacunar.papers.completion.gradient import GradientModel, Tuning
 from lacunar.papers.completion.theory import quasi_dimension_bound

@@ -14,7 +14,7 @@ from lacunar._state import all_or_nothing
 from lacunar._stream import StreamScore
 from lacunar._turns import changes
 from lacunar._typing import Floats
-from lacunar.completion.model import PairModel, Trials
+from lacunar.completion.pair_model import PairModel, Trials
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
