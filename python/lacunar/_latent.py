@@ -11,7 +11,7 @@ from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.observed import Observed
-from lacunar.observed.door import check_codes
+from lacunar.observed.door import LARGEST
 
 LARGEST_CORE_RANK = 64  # beyond, a row's matrix is LAPACK's
 _RESCUE = 1e-8  # ridge of a singular row, in units of its mean diagonal
@@ -59,9 +59,18 @@ def latent_rows(
             inverses if inverse else None,
             thread_count(n_jobs),
         )
-    if not np.isfinite(latent).all():
-        check_codes(latent)
+    _refuse_overflow(latent)
     return LatentRows(latent, residuals, inverses, int(n_singular))
+
+
+def _refuse_overflow(latent: Floats) -> None:
+    """ValueError where a row's latent coordinates (n, d) are not finite."""
+    finite = np.isfinite(latent)
+    if not finite.all():
+        raise ValueError(
+            f"X must hold values whose sums float64 can hold; those of row {int(np.argmin(finite.all(axis=1)))} overflow. "
+            f"Leave out values beyond {LARGEST:g}, or scale the columns."
+        )
 
 
 def _large_rows(

@@ -32,7 +32,6 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.kernels import KernelForm, PairSums, RadialForm, fitted_kernels
 from lacunar.observed import Observed
-from lacunar.observed.door import refuse_all_kernels
 from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Table, Word, check_parts, floats
 
 __all__ = ["KernelSelection"]
@@ -812,7 +811,10 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their out-of-fold values."""
         good = [one for one in fitted if one is not None and np.isfinite(one.trial.error)]
         if not good:
-            refuse_all_kernels(float(data.weight.max()))
+            raise ValueError(
+                "sample_weight and class_weight must leave some kernel and C with finite errors; with weights up to "
+                f"{float(data.weight.max()):g} none has. Divide the weights by their mean."
+            )
         if not in_order:
             good = sorted(good, key=lambda one: one.trial.error)
             good = [one for one in good if one.trial.error <= _CLOSE * good[0].trial.error]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._typing import Floats
 from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at, diverged
-from lacunar.kernels import KernelForm, RowSums
+from lacunar.kernels import KernelForm, RowSums, refuse_range
 from lacunar.observed import Observed
-from lacunar.observed.door import refuse_range
 from lacunar.observed.memory import own
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 

@@ -29,10 +29,11 @@ from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskCompariso
 from lacunar.learner.members import MEMBERS, GaussianMember, members_of
 from lacunar.learner.targets import TargetVariance
 from lacunar.learner.views import FurtherRows, TableViews, TrainingSet, View
+from lacunar.lowrank.gaussian import check_prices
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import SparseMissing, TakesMissing, check_prices, refuse_file, unmasked
+from lacunar.observed.door import SparseMissing, TakesMissing, refuse_file, unmasked
 from lacunar.observed.names import absent_columns, columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden

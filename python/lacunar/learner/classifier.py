@@ -25,9 +25,8 @@ from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
     Scores,
     SparseMissing,
-    check_partial_labels,
-    check_target,
     plain_target,
+    read_target,
     refuse_masked,
     require_y,
     warn_if_unlabelled,
@@ -204,7 +203,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         deadline = self._deadline()
         require_y(self, y, "Pass one label a row.")
         table = Table.of(X)
-        labels, known = check_partial_labels(y)
+        labels, known = read_target(y, unknown="some")
         check_consistent_length(table.X, labels)
         check_classification_targets(labels[known])
         weight = self._weight(sample_weight, len(labels))
@@ -463,7 +462,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         return loss
 
     def _encoded_labels(self, y: Any) -> Ints:
-        labels = check_target(y)
+        labels = read_target(y).values
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if unknown.size:
             raise ValueError(

@@ -21,8 +21,8 @@ from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
     Scores,
     SparseMissing,
-    check_partial_targets,
-    check_target,
+    flat_target,
+    read_target,
     require_y,
     warn_if_unlabelled,
 )
@@ -177,7 +177,9 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         """
         deadline = self._deadline()
         require_y(self, y, "Pass one number a row.")
-        table, y_checked = Table.of(X), check_partial_targets(y, flatten=True, faint=True)
+        table = Table.of(X)
+        numbers = read_target(y, y_numeric=True, multi_output=True, unknown="some", allow_tiny=True).values
+        y_checked = flat_target(numbers)
         check_consistent_length(table.X, y_checked)
         self.flat_ = y_checked.ndim == 1
         Y = y_checked.reshape(len(y_checked), -1)
@@ -328,7 +330,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         return values * self.target_scale_ + self.target_mean_
 
     def _loss(self, y: Any) -> Callable[[View], float]:
-        target = check_target(y, y_numeric=True, multi_output=True).reshape(-1, len(self.target_mean_))
+        target = read_target(y, y_numeric=True, multi_output=True).values.reshape(-1, len(self.target_mean_))
         return lambda view: float((((self._values(view) - target) / self.target_scale_) ** 2).mean())
 
     def _try(self, view: View) -> None:

@@ -23,7 +23,7 @@ from lacunar.lowrank.regression import binned_residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows, scales_of
-from lacunar.observed.door import Scores, TakesMissing, check_partial_targets, check_prices, require_y, validate_X
+from lacunar.observed.door import Scores, TakesMissing, check_numbers, read_target, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, Sometimes, floats
 
 LARGEST_FULL = 100  # columns, beyond which the covariance is of low rank
@@ -189,7 +189,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
 
     def _checked(self, y: Any, table: Observed) -> Floats:
         require_y(self, y, "Pass NaN for unlabelled rows.")
-        labels = check_partial_targets(y)
+        labels = read_target(y, y_numeric=True, multi_output=True, unknown="some").values
         check_consistent_length(table, labels)
         self.one_target_ = labels.ndim == 1
         return labels.reshape(len(labels), -1)
@@ -525,3 +525,14 @@ def greedy_values(covariance: Floats, d: int, target_weights: Floats, price: Flo
         column = C[at, :, best]
         C -= column[:, :, None] * column[:, None, :] / np.maximum(C[at, best, best], 1e-12)[:, None, None]
     return np.where(done, bought, gains) if d else bought
+
+
+def check_prices(cost: Any, n_columns: int) -> Floats:
+    """What measuring an entry of each column costs, (n_columns,); None is 1."""
+    price = np.ones(n_columns) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
+    if price.shape != (n_columns,) or not (price > 0).all():
+        raise ValueError(
+            f"cost must be {n_columns} numbers above 0, one a column; got shape {price.shape}, least {price.min(initial=np.inf):g}. "
+            "Give every column a price."
+        )
+    return price

@@ -22,7 +22,7 @@ from lacunar.observed.columns import (
     own_exponents,
     refuse_far,
 )
-from lacunar.observed.door import check_squares, columns_of, validate_X
+from lacunar.observed.door import check_squares, validate_X
 from lacunar.observed.memory import own
 
 Step = Callable[..., Any]
@@ -124,6 +124,48 @@ def check_part(part: tuple[Any, Any], checker: Any) -> CheckedPart:
     checker = copy(checker)
     rows = validate_X(checker, part[0], reset=True, sparse_missing=checker.sparse_missing)
     return CheckedPart(rows, columns_of(checker))
+
+
+def columns_of(checker: Any) -> tuple[int, Any]:
+    """Number and names of the columns that an estimator has just checked."""
+    return checker.n_features_in_, getattr(checker, "feature_names_in_", None)
+
+
+def adopt_columns(estimator: Any, widths: list[tuple[int, Any]]) -> int:
+    """Number and names of columns, `columns_of` every shard, stored where they are the same; the number."""
+    n, names = widths[0]
+    for shard, (other, named) in enumerate(widths):
+        if other != n:
+            raise ValueError(
+                f"shards must have the same columns; shard {shard} has {other}, shard 0 has {n}. Read the same columns of every "
+                "shard, with missing values where it has none."
+            )
+        if names is None or named is None:
+            names = None
+        elif list(named) != list(names):
+            at = next(j for j in range(n) if named[j] != names[j])
+            raise ValueError(
+                f"shards must have the same columns in the same order; column {at} of shard {shard} is {named[at]!r}, of shard 0 "
+                f"{names[at]!r}. Select columns by name in one order."
+            )
+    estimator.n_features_in_ = n
+    if names is not None:
+        estimator.feature_names_in_ = names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return int(n)
+
+
+def agree_targets(targets: list[tuple[int, bool]]) -> bool:
+    """Whether y has one dimension, where every shard has as many (number, whether one dimension) as the first."""
+    for shard, other in enumerate(targets):
+        if other != targets[0]:
+            shapes = [f"(n, {n_targets})" if not one else "(n,)" for n_targets, one in (other, targets[0])]
+            raise ValueError(
+                f"y must have the same targets in every shard; it has shape {shapes[0]} in shard {shard} and {shapes[1]} in shard 0. "
+                "Pass all targets with every shard, NaN where unknown."
+            )
+    return targets[0][1]
 
 
 class Counts(NamedTuple):

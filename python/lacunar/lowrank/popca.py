@@ -38,11 +38,11 @@ from lacunar.lowrank.moments import (
     implicit_covariance,
     pair_sums,
 )
-from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, check_part, count
+from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, adopt_columns, centred, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.columns import scales_of
-from lacunar.observed.door import adopt_columns, check_sums
+from lacunar.observed.door import check_sums
 from lacunar.observed.rules import COUNT, Number, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
 

@@ -21,13 +21,7 @@ from lacunar.lowrank.parts import Parts, blocks_less, fit_columns_over
 from lacunar.lowrank.ridge import Alpha, fit_labels
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import (
-    ScoresFiles,
-    check_partial_targets,
-    check_squares,
-    check_sums,
-    require_y,
-)
+from lacunar.observed.door import ScoresFiles, check_squares, check_sums, flat_target, read_target, require_y
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -81,7 +75,8 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
     def _check_labels(self, y: Any, rows: Observed) -> tuple[Floats, bool]:
         """Labels (n, targets), NaN where unknown, and whether there was one column."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
-        labels = check_partial_targets(y, all_unknown=True, flatten=not self._several_targets)
+        labels = read_target(y, y_numeric=True, multi_output=True, unknown="all").values
+        labels = labels if self._several_targets else flat_target(labels)
         check_consistent_length(rows, labels)
         return labels.reshape(len(labels), -1), labels.ndim == 1
 

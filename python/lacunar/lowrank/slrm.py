@@ -18,11 +18,10 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import FileParts, Parts
+from lacunar.lowrank.parts import FileParts, Parts, adopt_columns, agree_targets, columns_of
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, label_squares, label_totals
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import adopt_columns, agree_targets, columns_of
 
 
 @whole_answers

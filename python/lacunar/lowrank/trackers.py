@@ -25,7 +25,7 @@ from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.observed import Observed
 from lacunar.observed.batches import RowBatches
-from lacunar.observed.door import check_numbers, refuse_faint
+from lacunar.observed.door import check_numbers, refuse_tiny
 from lacunar.observed.rules import COUNT, Anything, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 from lacunar.observed.stored import over_files
 
@@ -415,7 +415,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         self
         """
         rows = self._check_rows(X, reset=True)
-        refuse_faint(rows.values, "X")
+        refuse_tiny(rows.values, "X")
         rng = generator(self.random_state)
         self._reset(rows, rng)
         for number in range(self.max_iter):
@@ -446,7 +446,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         """
         first = not hasattr(self, "state_")
         rows = self._check_rows(X, reset=first)
-        refuse_faint(rows.values, "X")
+        refuse_tiny(rows.values, "X")
         if first:
             self._reset(rows, generator(self.random_state))
         with self._tracker().undone(rows):

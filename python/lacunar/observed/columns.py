@@ -11,7 +11,7 @@ from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.observed.build import scaled_entries
-from lacunar.observed.door import FAR, LARGEST, SparseMissing, check_scales, read_X, refuse_entry
+from lacunar.observed.door import LARGEST, SparseMissing, read_X
 from lacunar.observed.memory import own
 from lacunar.observed.table import Observed
 
@@ -22,6 +22,7 @@ _NARROW = 1e-7
 _ALL = 1e-9  # of the weight of all rows: sums of weights round
 # Columns of larger or smaller size are summed in units of their own, a power of two: their squares leave float64.
 _SMALL, _LARGE = 1e-120, 1e140
+_FAR = {"float64": LARGEST, "float32": 1e30}  # what standardised entries stay below, as in the core
 
 
 class ColumnScale(NamedTuple):
@@ -126,9 +127,20 @@ def column_scale(rows: float, total: Floats, mean: Floats, deviation: Floats) ->
     for the sake of these, with entries 0.
     """
     scale, constant = scales_of(mean, deviation)
-    check_scales(mean, scale)
+    _check_scales(mean, scale)
     everywhere = total >= (1 - _ALL) * rows
     return ColumnScale(mean, scale, (total > 0) & ~(constant & everywhere))
+
+
+def _check_scales(mean: Floats, scale: Floats) -> None:
+    """Means and standard deviations (d,) of columns that float64 holds with all their digits."""
+    bad = np.flatnonzero(~np.isfinite(mean) | ~np.isfinite(scale) | (scale < np.finfo(np.float64).tiny))
+    if bad.size:
+        j = int(bad[0])
+        raise ValueError(
+            f"columns must have a mean and a standard deviation that float64 holds; those of column {j} are {mean[j]:g} and "
+            f"{scale[j]:g}. Use other units for that column, or leave it out."
+        )
 
 
 def scales_of(mean: Floats, deviation: Floats) -> tuple[Floats, NDArray[np.bool_]]:
@@ -176,8 +188,11 @@ def scale_columns(
 
 def refuse_far(X: Observed, mean: Floats, scale: Floats, scaled: NDArray[Any]) -> None:
     """The error that names the first entry which `_core.standardise` did not take; `scaled` is what it wrote into."""
-    largest = FAR[scaled.dtype.name]
+    largest = _FAR[scaled.dtype.name]
     with np.errstate(over="ignore"):
         away = np.abs((X.values - mean[X.indices]) / scale[X.indices])
     entry = int(np.argmin(away <= largest))
-    refuse_entry(X.values[entry], int(X.row_numbers[entry]), int(X.indices[entry]), largest)
+    raise ValueError(
+        f"X must hold values of at most {largest:g} in modulus when their columns are standardised; got {X.values[entry]:g} in "
+        f"row {X.row_numbers[entry]}, column {X.indices[entry]}. Leave out that value (NaN), or use other units."
+    )

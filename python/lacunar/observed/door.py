@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Set
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -39,6 +39,8 @@ from lacunar.observed.numbers import Place, as_frame, frame_array, numbers_of, p
 from lacunar.observed.numbers import is_missing as is_missing
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
+
+Unknown = Literal["none", "some", "all"]
 
 
 def as_observed(
@@ -255,7 +257,7 @@ def validate_X_y(
     """X as in `validate_X` and y of the same length without missing values."""
     require_y(estimator, y, "Pass one label for every row.")
     table = validate_X(estimator, X, reset=reset, sparse_missing=sparse_missing)
-    target = check_target(y, y_numeric=y_numeric, multi_output=multi_output)
+    target = read_target(y, y_numeric=y_numeric, multi_output=multi_output).values
     check_consistent_length(table, target)
     return table, target
 
@@ -362,65 +364,105 @@ def refuse_masked(values: Any, name: str) -> Any:
     return values
 
 
-def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False) -> NDArray[Any]:
-    """Labels or numbers without NaN or infinity."""
-    target: NDArray[Any]
-    y = plain_target(y)
-    if multi_output:
-        target = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
-    else:
-        target = column_or_1d(y, warn=True)
-    if y_numeric:
-        target = _target_numbers(target)
-    if target.dtype.kind == "f" and not np.isfinite(target).all():
-        row = int(np.argwhere(~np.isfinite(target))[0][0])
-        raise ValueError(
-            f"Input y contains NaN or infinity: y must be known and finite; got {target[row]} in row {row}. "
-            "Drop the rows without a label, or let lacunar.lowrank.SLRMRegressor learn from them too."
-        )
-    if y_numeric:
-        check_magnitude(target, "y")
-    if target.dtype.kind == "O":
-        missing = [k for k, label in enumerate(target.ravel()) if is_missing(label)]
-        if missing:
-            raise ValueError(
-                f"Input y contains NaN: y must be known; row {missing[0]} has {target.ravel()[missing[0]]!r}. Drop it."
-            )
-    return target
+class Target(NamedTuple):
+    """Labels or numbers (n,) or (n, targets) as `read_target` gives them, and which of them are known."""
+
+    values: NDArray[Any]
+    known: NDArray[np.bool_]
 
 
-def _target_numbers(target: NDArray[Any]) -> NDArray[Any]:
-    """Targets of a regressor as numbers."""
-    numbers = numbers_of(
-        target, Place("y", remedy="Text says classes: use a classifier, such as lacunar.LacunarClassifier.")
+def read_target(
+    y: Any,
+    *,
+    y_numeric: bool = False,
+    multi_output: bool = False,
+    unknown: Unknown = "none",
+    allow_tiny: bool = False,
+    item: str = "row",
+) -> Target:
+    """Labels, or with `y_numeric` numbers: (n,), or with `multi_output` (n, targets) too; infinity is refused.
+
+    What is NaN, None or NA is unknown. `unknown` says how many may be: "none", "some" but not all of a target, or "all". Labels
+    that are unknown come back as any value, numbers as NaN. `allow_tiny` allows numbers whose squares vanish, for an estimator
+    that scales them; `item` says in messages what a label belongs to.
+    """
+    values = _array_of(plain_target(y), multi_output)
+    if y_numeric:
+        values = _target_numbers(values)
+    known = ~_missing(values)
+    _refuse_unfit(values, known, unknown, item)
+    if unknown == "some":
+        _refuse_all_unknown(known)
+    if y_numeric:
+        check_magnitude(values, "y", allow_tiny=allow_tiny)
+    return Target(values if y_numeric or unknown == "none" else _labels_where(known, values), known)
+
+
+def _array_of(y: Any, multi_output: bool) -> NDArray[Any]:
+    """y as an array of one dimension, or of one or two."""
+    plain = type(y) is np.ndarray and y.dtype.kind in "fiubU" and y.size > 0
+    if plain and (y.ndim in (1, 2) if multi_output else y.ndim == 1 and y.flags.c_contiguous):
+        return y  # type: ignore[no-any-return]  # labels of a file come block by block, pass after pass
+    array: NDArray[Any] = (
+        check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+        if multi_output
+        else column_or_1d(y, warn=True)
     )
-    return numbers.astype(np.float64) if numbers.dtype.kind == "b" else numbers
+    return array
 
 
-def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Labels of which some may be unknown (NaN, None or NA), and which are known; without a known one, an error."""
-    target: NDArray[Any] = column_or_1d(plain_target(y), warn=True)
-    known = np.ones(len(target), dtype=bool)
-    if target.dtype.kind == "f":
-        known = ~np.isnan(target)
-        infinite = np.flatnonzero(np.isinf(target))
-        if infinite.size:
-            row = int(infinite[0])
-            raise ValueError(
-                f"Input y contains infinity: labels must be finite, or NaN where unknown; got {target[row]} in row {row}. "
-                "Use NaN for unknown labels."
-            )
-    elif target.dtype.kind == "O":
-        known = np.array([not is_missing(label) for label in target], dtype=bool)
-        known_labels = np.array(target[known].tolist())
-        target = np.zeros(len(target), dtype=known_labels.dtype)
-        target[known] = known_labels
-    if not known.any():
+def _target_numbers(target: NDArray[Any]) -> NDArray[np.float64]:
+    """Targets of a regressor as numbers."""
+    remedy = "Text says classes: use a classifier, such as lacunar.LacunarClassifier."
+    return numbers_of(target, Place("y", remedy=remedy)).astype(np.float64, copy=False)
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels or numbers are NaN, None or NA, in the shape of the values."""
+    missing: NDArray[np.bool_] = np.zeros(values.shape, dtype=bool)
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    elif values.dtype.kind == "O":
+        missing[...] = np.reshape([is_missing(label) for label in values.flat], values.shape)
+    return missing
+
+
+def _refuse_unfit(values: NDArray[Any], known: NDArray[np.bool_], unknown: Unknown, item: str) -> None:
+    """ValueError for the first label that is infinite, or unknown where all must be known."""
+    unfit = np.isinf(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+    what, wish, remedy = "infinity", "finite, or NaN where unknown", "Use NaN for unknown labels."
+    if unknown == "none":
+        unfit, what, wish = unfit | ~known, "NaN or infinity", "known and finite"
+        remedy = "Drop what has no label (lacunar.lowrank.SLRMRegressor learns from rows without one too)."
+    if unfit.any():
+        at = int(np.argwhere(unfit)[0][0])
+        raise ValueError(f"Input y contains {what}: y must be {wish}; got {values[at]} in {item} {at}. {remedy}")
+
+
+def _refuse_all_unknown(known: NDArray[np.bool_]) -> None:
+    """ValueError where a target (n,), or a column of targets (n, targets), has no row that is known."""
+    nowhere = np.flatnonzero(~known.reshape(len(known), -1).any(axis=0))
+    if nowhere.size:
+        where = f"every row of target {int(nowhere[0])}" if known.ndim == 2 else "every row"
         raise ValueError(
-            f"Input y contains NaN in every row: at least one label must be known; got {len(known)} unknown ones. "
-            "Give the labels of some rows."
+            f"Input y contains NaN in {where}: at least one value must be known; got {len(known)} unknown ones. "
+            "Give y in some rows, or drop that target."
         )
-    return target, known
+
+
+def _labels_where(known: NDArray[np.bool_], labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels in the type of those that are known; floating-point numbers as they are."""
+    if labels.dtype.kind != "O":
+        return labels
+    known_labels = np.array(labels[known].tolist())
+    typed = np.zeros(labels.shape, dtype=known_labels.dtype)
+    typed[known] = known_labels
+    return typed
+
+
+def flat_target(y: NDArray[Any]) -> NDArray[Any]:
+    """Targets (n, 1) as (n,), with the warning of scikit-learn; others as they are."""
+    return column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
 
 def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
@@ -432,52 +474,11 @@ def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
         )
 
 
-def check_partial_targets(
-    y: Any, *, all_unknown: bool = False, flatten: bool = False, faint: bool = False
-) -> NDArray[np.float64]:
-    """Numbers (n,) or (n, targets) of which some may be NaN; with `flatten` a single column becomes (n,), with a warning.
-
-    Every column must have one that is known, unless `all_unknown` allows otherwise. `faint` allows numbers whose squares vanish, for
-    an estimator that scales them.
-    """
-    y = plain_target(y)
-    if getattr(getattr(y, "dtype", None), "kind", "f") != "f":
-        y = _target_numbers(y)
-    sound = type(y) is np.ndarray and y.dtype == np.float64 and y.ndim > 0 and y.size > 0 and not np.isinf(y).any()
-    target: NDArray[np.float64] = (
-        y
-        if sound  # labels of a file come block by block, pass after pass
-        else check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
-    )
-    if target.ndim > 2:
-        raise ValueError(f"y must have shape (n,) or (n, targets); got {target.shape}. Flatten it.")
-    unknown = np.flatnonzero(np.isnan(target.reshape(len(target), -1)).all(axis=0))
-    if unknown.size and not all_unknown:
-        where = f"every row of target {int(unknown[0])}" if target.ndim == 2 else "every row"
-        raise ValueError(
-            f"Input y contains NaN in {where}: at least one value must be known; got {len(target)} unknown ones. "
-            "Give the targets of some rows, or drop that target."
-        )
-    check_magnitude(target, "y", faint=faint)
-    return column_or_1d(target, warn=True) if flatten and target.shape[1:] == (1,) else target
-
-
 def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[np.float64]:
     """Finite numbers in float64, none missing: codes, a basis, weights. ValueError otherwise."""
     values = numbers_of(as_array(values, name), Place(name))
     numbers: NDArray[np.float64] = check_array(values, dtype=np.float64, ensure_2d=ensure_2d, input_name=name)
     return numbers
-
-
-def check_prices(cost: Any, n_columns: int) -> NDArray[np.float64]:
-    """What measuring an entry of each column costs, (n_columns,); None is 1."""
-    price = np.ones(n_columns) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
-    if price.shape != (n_columns,) or not (price > 0).all():
-        raise ValueError(
-            f"cost must be {n_columns} numbers above 0, one a column; got shape {price.shape}, least {price.min(initial=np.inf):g}. "
-            "Give every column a price."
-        )
-    return price
 
 
 def read_ids(values: Any, name: str) -> list[Hashable]:
@@ -565,117 +566,23 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
 
 
 def read_labels(y: Any, n: int) -> NDArray[Any]:
-    """Labels as an array (n,) without missing values."""
-    target = np.asarray(plain_target(y))
-    if target.ndim != 1 or len(target) != n:
-        raise ValueError(f"y must hold one label for each of {n} pairs; got shape {target.shape}.")
-    if target.dtype.kind == "f":
-        missing = np.flatnonzero(~np.isfinite(target))
-    elif target.dtype.kind == "O":
-        missing = np.flatnonzero([is_missing(label) for label in target])
-    else:
-        missing = np.zeros(0, dtype=np.intp)
-    if missing.size:
-        raise ValueError(
-            f"y must be known and finite (no NaN or infinity); got {target[missing[0]]} at position {missing[0]}. Drop it."
-        )
-    return target
-
-
-def check_same_columns(X: Observed, Y: Observed | None) -> None:
-    """Two tables of one kernel have the same columns."""
-    if Y is not None and X.shape[1] != Y.shape[1]:
-        raise ValueError(
-            f"X and Y must have the same columns; got {X.shape[1]} and {Y.shape[1]}. Select common columns first."
-        )
-
-
-def check_kernel_options(
-    gammas: list[float],
-    count_scale: object = "mean",
-    constant: float = 0.0,
-    indicators: float = 0.0,
-    normalize: object = None,
-    method: object = "auto",
-    degree: object = 1,
-    coef0: float = 1.0,
-) -> None:
-    """Options of the KARMA kernel that no array settles."""
-    if not np.isfinite(constant):
-        raise ValueError(f"constant must be a finite number; got {constant!r}. Use 1, or 0 for none.")
-    if not 0 <= indicators < np.inf:
-        raise ValueError(f"indicators must be finite and >= 0; got {indicators!r}. Use 1, or 0 for none.")
-    for gamma in gammas:
-        if not 0 < gamma < np.inf:
-            raise ValueError(f"gamma must be positive; got {gamma:g}. Use 1 for 0-imputation, 2 to 4 for KARMA.")
-    if not (
-        count_scale in ("mean", "raw")
-        if isinstance(count_scale, str)
-        else isinstance(count_scale, int | float | np.number) and 0 < count_scale < np.inf
-    ):
-        raise ValueError(f"count_scale must be 'mean', 'raw' or a positive number; got {count_scale!r}.")
-    if normalize not in (None, "trace", "cosine"):
-        raise ValueError(f"normalize must be None, 'trace' or 'cosine'; got {normalize!r}.")
-    if method not in ("auto", "dense", "spmm", "inverted"):
-        raise ValueError(f"method must be 'auto', 'dense', 'spmm' or 'inverted'; got {method!r}.")
-    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
-        raise ValueError(
-            f"degree must be an integer >= 1; got {degree!r}. Use 1 for the kernel itself, 2 for its square."
-        )
-    if not 0 <= coef0 < np.inf:
-        raise ValueError(f"coef0 must be finite and >= 0; got {coef0!r}. Use 1, or 0 for a pure power.")
-
-
-def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """An array that results are written into."""
-    sound = isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
-    if not sound or not out.flags.carray:
-        came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise ValueError(
-            f"out must be a aligned, writable, C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
-        )
-
-
-def check_sparse_output(single: bool, constant: float, out: object, degree: int) -> None:
-    """A sparse kernel is one kernel that is zero where nothing is in common."""
-    if degree != 1:
-        raise ValueError(f"dense_output=False needs degree=1; got {degree}. Leave dense_output out.")
-    if not single or constant != 0 or out is not None:
-        raise ValueError(
-            "dense_output=False needs one gamma, constant=0 (with a constant no pair is zero) and no out; got "
-            f"{'one gamma' if single else 'several gammas'}, constant={constant:g}, out={'given' if out is not None else None}."
-        )
-
-
-def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]) -> None:
-    """ValueError for a kernel whose numbers, from smallest divisor to largest value, leave the range of the dtype; it is not computed."""
-    smallest, largest = needed
-    limits = np.finfo(dtype)
-    if not largest < float(limits.max) / 4:
-        raise ValueError(
-            f"the kernel must be representable in {dtype}; gamma={gamma:g} and these values need numbers up to {largest:.3g}. "
-            "Use count_scale='mean', a smaller gamma, columns of smaller scale, or float64."
-        )
-    if not smallest > float(limits.tiny) / float(limits.eps):
-        raise ValueError(
-            f"the kernel must not be divided by numbers below the precision of {dtype}; normalize needs 1 / {smallest:.3g}. "
-            "Use columns of larger scale, normalize=None, or float64."
-        )
+    """Labels (n,) of n pairs, all of them known."""
+    labels = read_target(y, item="position").values
+    if len(labels) != n:
+        raise ValueError(f"y must hold one label for each of {n} pairs; got shape {labels.shape}.")
+    return labels
 
 
 LARGEST = 1e150  # sums of squares of so large numbers stay finite
 
 
-FAR = {"float64": LARGEST, "float32": 1e30}  # what standardised entries stay below, as in the core
-
-
 SMALLEST = 1e-150  # squares of so small numbers keep their digits
 
 
-def check_magnitude(values: NDArray[Any], name: str, *, faint: bool = False) -> None:
-    """Targets (n,) or (n, targets) of moderate size, but for `faint` ones where they are allowed; NaN is let through, and so is 0."""
-    if not faint:
-        refuse_faint(values, name)
+def check_magnitude(values: NDArray[Any], name: str, *, allow_tiny: bool = False) -> None:
+    """Targets (n,) or (n, targets) of moderate size, and none so tiny that squares vanish unless `allow_tiny`; NaN and 0 are let through."""
+    if not allow_tiny:
+        refuse_tiny(values, name)
     large = np.abs(values) > LARGEST
     if large.any():
         at = np.argwhere(large)[0]
@@ -697,40 +604,13 @@ def check_sum_of_weights(weight: NDArray[np.float64]) -> None:
         )
 
 
-def refuse_all_kernels(weight: float) -> None:
-    """ValueError where no kernel and C that were tried give finite errors with weights up to `weight`."""
-    raise ValueError(
-        f"sample_weight and class_weight must leave some kernel and C with finite errors; with weights up to {weight:g} none has. "
-        "Divide the weights by their mean."
-    )
-
-
-def refuse_faint(values: NDArray[Any], name: str) -> None:
+def refuse_tiny(values: NDArray[Any], name: str) -> None:
     """ValueError for values, not all 0 or NaN, whose squares all vanish."""
     largest = float(np.abs(values).max(initial=0.0, where=~np.isnan(values)))
     if 0 < largest < SMALLEST:
         raise ValueError(
             f"{name} must reach {SMALLEST:g} in modulus, so that squares do not vanish; its largest is {largest:g}. Use other units."
         )
-
-
-def check_scales(mean: NDArray[np.float64], scale: NDArray[np.float64]) -> None:
-    """Means and standard deviations (d,) of columns that float64 holds with all their digits."""
-    bad = np.flatnonzero(~np.isfinite(mean) | ~np.isfinite(scale) | (scale < np.finfo(np.float64).tiny))
-    if bad.size:
-        j = int(bad[0])
-        raise ValueError(
-            f"columns must have a mean and a standard deviation that float64 holds; those of column {j} are {mean[j]:g} and "
-            f"{scale[j]:g}. Use other units for that column, or leave it out."
-        )
-
-
-def refuse_entry(value: float, row: int, column: int, largest: float) -> None:
-    """ValueError for an entry that is too far from the mean of its column to compute with."""
-    raise ValueError(
-        f"X must hold values of at most {largest:g} in modulus when their columns are standardised; got {value:g} in row {row}, column "
-        f"{column}. Leave out that value (NaN), or use other units."
-    )
 
 
 _LEAST_ROOT = 1e-90  # noise, and products of squares, are kept above the square of this
@@ -752,55 +632,3 @@ def check_sums(sums: NDArray[np.float64], what: str) -> None:
             f"X must hold values whose {what} float64 can hold; they overflow. Scale the columns (sklearn.preprocessing."
             f"StandardScaler keeps NaN), or leave out values beyond {LARGEST:g}."
         )
-
-
-def check_codes(codes: NDArray[np.float64]) -> None:
-    """Codes (n, d) of rows that did not overflow."""
-    bad = np.flatnonzero(~np.isfinite(codes).all(axis=1))
-    if bad.size:
-        raise ValueError(
-            f"X must hold values whose sums float64 can hold; those of row {int(bad[0])} overflow. Leave out values beyond "
-            f"{LARGEST:g}, or scale the columns."
-        )
-
-
-def columns_of(checker: Any) -> tuple[int, Any]:
-    """Number and names of the columns that an estimator has just checked."""
-    return checker.n_features_in_, getattr(checker, "feature_names_in_", None)
-
-
-def adopt_columns(estimator: Any, widths: list[tuple[int, Any]]) -> int:
-    """Number and names of columns, `columns_of` every shard, stored where they are the same; the number."""
-    n, names = widths[0]
-    for shard, (other, named) in enumerate(widths):
-        if other != n:
-            raise ValueError(
-                f"shards must have the same columns; shard {shard} has {other}, shard 0 has {n}. Read the same columns of every "
-                "shard, with missing values where it has none."
-            )
-        if names is None or named is None:
-            names = None
-        elif list(named) != list(names):
-            at = next(j for j in range(n) if named[j] != names[j])
-            raise ValueError(
-                f"shards must have the same columns in the same order; column {at} of shard {shard} is {named[at]!r}, of shard 0 "
-                f"{names[at]!r}. Select columns by name in one order."
-            )
-    estimator.n_features_in_ = n
-    if names is not None:
-        estimator.feature_names_in_ = names
-    elif hasattr(estimator, "feature_names_in_"):
-        del estimator.feature_names_in_
-    return int(n)
-
-
-def agree_targets(targets: list[tuple[int, bool]]) -> bool:
-    """Whether y has one dimension, where every shard has as many (number, whether one dimension) as the first."""
-    for shard, other in enumerate(targets):
-        if other != targets[0]:
-            shapes = [f"(n, {n_targets})" if not one else "(n,)" for n_targets, one in (other, targets[0])]
-            raise ValueError(
-                f"y must have the same targets in every shard; it has shape {shapes[0]} in shard {shard} and {shapes[1]} in shard 0. "
-                "Pass all targets with every shard, NaN where unknown."
-            )
-    return targets[0][1]

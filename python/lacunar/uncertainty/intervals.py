@@ -17,7 +17,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed.door import Scores, check_target
+from lacunar.observed.door import Scores, read_target
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.deviation import PredictiveDeviation, check_level, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
@@ -145,7 +145,7 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         self
         """
         rows = readable_rows(self, X, reset=True)
-        target = check_target(y, y_numeric=True).astype(np.float64)
+        target = read_target(y, y_numeric=True).values
         check_consistent_length(rows, target)
         if len(target) < self.cv:
             raise ValueError(f"X must have at least cv={self.cv} rows; got n_samples = {len(target)}. Lower cv.")

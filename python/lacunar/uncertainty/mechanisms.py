@@ -17,7 +17,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
-from lacunar.observed.door import check_target
+from lacunar.observed.door import read_target
 from lacunar.uncertainty.masks import encoder_of, numbers_of
 
 _FOLDS = 5
@@ -191,7 +191,7 @@ def numbers_and_names(X: Any) -> tuple[Floats, NDArray[np.str_]]:
 
 def target_numbers(y: Any) -> Floats:
     """Numbers (n,) as they are; of two classes 1 for the second."""
-    target = check_target(y)
+    target = read_target(y).values
     if target.dtype.kind in "fiub":
         return target.astype(np.float64)
     classes, code = np.unique(target, return_inverse=True)

@@ -17,7 +17,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import Scores, check_target
+from lacunar.observed.door import Scores, read_target
 from lacunar.observed.rules import LABELS, Anything, Array, Rule, floats
 from lacunar.uncertainty.deviation import check_level, near_quantiles, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
@@ -165,7 +165,7 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         self
         """
         rows = readable_rows(self, X, reset=True)
-        target = check_target(y)
+        target = read_target(y).values
         check_classification_targets(target)
         check_consistent_length(rows, target)
         self.classes_, y_encoded = np.unique(target, return_inverse=True)

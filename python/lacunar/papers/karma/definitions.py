@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lacunar._typing import Floats
-from lacunar.observed.door import as_observed, check_kernel_options, check_numbers, check_same_columns
+from lacunar.kernels import check_kernel_options, check_same_columns
+from lacunar.observed.door import as_observed, check_numbers
 
 _MOST = 2**27  # numbers of an embedding: 1 GiB
 _RCOND = 1e-10  # singular values of Q_oo below this share of the largest are 0

@@ -36,9 +36,8 @@ from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
     Scores,
     TakesMissing,
-    check_partial_labels,
-    check_partial_targets,
     in_container,
+    read_target,
     require_y,
     validate_X,
 )
@@ -403,7 +402,7 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
         self
         """
         table = self._table(X, y)
-        target, known = check_partial_labels(y)
+        target, known = read_target(y, unknown="some")
         check_consistent_length(table, target)
         check_classification_targets(target[known])
         self.classes_, known_codes = np.unique(target[known], return_inverse=True)
@@ -594,7 +593,7 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
         self
         """
         table = self._table(X, y)
-        target = check_partial_targets(y)
+        target = read_target(y, y_numeric=True, multi_output=True, unknown="some").values
         check_consistent_length(table, target)
         self.one_target_, target = target.ndim == 1, target.reshape(len(target), -1)
         self.target_mean_, spread = np.nanmean(target, axis=0), np.nanstd(target, axis=0)

@@ -18,7 +18,7 @@ from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import centred, count
 from lacunar.observed import Observed
-from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, require_y
+from lacunar.observed.door import ScoresFiles, check_numbers, flat_target, read_target, require_y
 from lacunar.observed.rules import COUNT, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -67,7 +67,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
     def _check_labels(self, y: Any, rows: Observed) -> Floats:
         """Labels (n,), of which at least one is known."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
-        labels = check_partial_targets(y, flatten=True)
+        labels = flat_target(read_target(y, y_numeric=True, multi_output=True, unknown="some").values)
         if labels.ndim != 1:
             raise ValueError(
                 f"{type(self).__name__} takes one target; y has {labels.shape[1]}. Fit one model a target, or use SLRMRegressor."
