@@ -364,7 +364,7 @@ def refuse_masked(values: Any, name: str) -> Any:
     return values
 
 
-class Target(NamedTuple):
+class PartialTarget(NamedTuple):
     """Labels or numbers (n,) or (n, targets) as `read_target` gives them, and which of them are known."""
 
     values: NDArray[Any]
@@ -379,7 +379,7 @@ def read_target(
     unknown: Unknown = "none",
     allow_tiny: bool = False,
     item: str = "row",
-) -> Target:
+) -> PartialTarget:
     """Labels, or with `y_numeric` numbers: (n,), or with `multi_output` (n, targets) too; infinity is refused.
 
     What is NaN, None or NA is unknown. `unknown` says how many may be: "none", "some" but not all of a target, or "all". Labels
@@ -395,7 +395,7 @@ def read_target(
         _refuse_all_unknown(known)
     if y_numeric:
         check_magnitude(values, "y", allow_tiny=allow_tiny)
-    return Target(values if y_numeric or unknown == "none" else _labels_where(known, values), known)
+    return PartialTarget(values if y_numeric or unknown == "none" else _labels_where(known, values), known)
 
 
 def _array_of(y: Any, multi_output: bool) -> NDArray[Any]:
