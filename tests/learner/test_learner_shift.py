@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from lacunar import LacunarRegressor, load_model, save_model
 from lacunar.uncertainty.deviation import PredictiveDeviation
-from lacunar.uncertainty.shift import Lacking, Widening, further_hidden
+from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking, further_hidden
 
 QUICK = {"members": ["gaussian", "kernels"], "random_state": 0}
 ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
@@ -54,7 +54,7 @@ def test_standard_deviations_say_how_far_such_rows_are_off(of_complete_rows):
 def test_intervals_of_rows_like_those_of_training_are_those_of_the_residuals(of_complete_rows, monkeypatch):
     model, X, _ = of_complete_rows
     intervals, (_, std) = model.predict_interval(X), model.predict(X, return_std=True)
-    monkeypatch.setattr(Widening, "news", lambda self, rows: np.zeros(len(rows.missing)))
+    monkeypatch.setattr(ExtraMissingVariance, "novelty", lambda self, rows: np.zeros(len(rows.missing)))
     np.testing.assert_array_equal(model.predict_interval(X), intervals)
     np.testing.assert_array_equal(model.predict(X, return_std=True)[1], std)
 
@@ -104,13 +104,13 @@ def test_rows_are_news_that_lack_or_leave_open_more_than_a_twentieth_of_training
     rows = lacking(missing, 1.0 + missing.sum(axis=1))
     deviation = PredictiveDeviation().fit(np.zeros(400), rng.normal(size=400), rows.variance, rows.n_missing)
     copied = np.arange(400)
-    widening = Widening().fit(deviation, rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
+    widening = ExtraMissingVariance().fit(deviation, rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
     usual = np.array([[False, True, True, False, False, False]])
-    assert widening.news(lacking(usual, np.array([3.0]))) == 0
-    assert widening.news(lacking(usual, np.array([30.0]))) == 1
-    assert widening.news(lacking(np.ones((1, 6), dtype=bool), np.array([3.0]))) == 1
+    assert widening.novelty(lacking(usual, np.array([3.0]))) == 0
+    assert widening.novelty(lacking(usual, np.array([30.0]))) == 1
+    assert widening.novelty(lacking(np.ones((1, 6), dtype=bool), np.array([3.0]))) == 1
     usual[0, 0] = True  # a column that training always saw
-    assert widening.news(lacking(usual, np.array([3.0]))) == 1
+    assert widening.novelty(lacking(usual, np.array([3.0]))) == 1
 
 
 def test_tables_without_anything_to_learn_from_have_intervals():

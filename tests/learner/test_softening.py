@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from lacunar import LacunarClassifier, load_model, save_model
-from lacunar.uncertainty.shift import Lacking, Softening
+from lacunar.uncertainty.shift import ExtraMissingProbabilities, Lacking
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*lack other entries:UserWarning")
 ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
@@ -88,9 +88,9 @@ def test_coefficients_minimise_the_log_loss_of_the_copies():
     logs = 4 * logs - np.logaddexp.reduce(4 * logs, axis=1, keepdims=True)
     training, copies = rows.take(np.arange(50)), rows.take(np.arange(50, 650))
     weight, copied = 0.5 + rng.random(50), np.arange(600) % 50
-    soft = Softening().fit(training, labels[:50], weight, copies, copied, logs[50:])
-    news = soft.news(copies)
-    assert set(news) == {0.0, 1.0}
+    soft = ExtraMissingProbabilities().fit(training, labels[:50], weight, copies, copied, logs[50:])
+    novelty = soft.novelty(copies)
+    assert set(novelty) == {0.0, 1.0}
     shares = np.bincount(labels[:50], weight) + 1.0
     prior = np.log(shares / shares.sum())
 
@@ -98,14 +98,16 @@ def test_coefficients_minimise_the_log_loss_of_the_copies():
         total = 0.0
         for place, (row, label) in enumerate(zip(logs[50:], labels[50:], strict=True)):
             share = missing[50 + place].mean()
-            rate = 1 / (1 + news[place] * (coef[0] * share + coef[1] * share**2 + coef[2] * (variance[50 + place] - 1)))
+            rate = 1 / (
+                1 + novelty[place] * (coef[0] * share + coef[1] * share**2 + coef[2] * (variance[50 + place] - 1))
+            )
             drawn = prior + rate * (row - prior)
-            total -= weight[copied[place]] * news[place] * (drawn[label] - np.log(np.exp(drawn).sum()))
-        return total / (weight[copied] * news).sum() + 1e-3 * np.sum(coef**2)
+            total -= weight[copied[place]] * novelty[place] * (drawn[label] - np.log(np.exp(drawn).sum()))
+        return total / (weight[copied] * novelty).sum() + 1e-3 * np.sum(coef**2)
 
     best = minimize(loss, np.full(3, 0.5), method="Nelder-Mead", bounds=[(0, None)] * 3, options={"maxfev": 300}).fun
     assert loss(soft.coef_) < best + 1e-4
-    same = news == 0
+    same = novelty == 0
     assert same.any()
     np.testing.assert_array_equal(soft.softened(copies, logs[50:])[same], logs[50:][same])
 

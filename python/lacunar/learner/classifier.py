@@ -34,7 +34,7 @@ from lacunar.observed.door import (
 from lacunar.observed.rules import LABELS, Array, Instance, Optional, Rule, floats
 from lacunar.uncertainty.deviation import check_level, conformal
 from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
-from lacunar.uncertainty.shift import Lacking, Softening, log_softmax
+from lacunar.uncertainty.shift import ExtraMissingProbabilities, Lacking, log_softmax
 
 _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
 _ROWS_TO_WARN = 50
@@ -150,7 +150,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
         "target_variance_": Optional(Instance(TargetVariance)),
-        "softening_": Optional(Instance(Softening)),
+        "softening_": Optional(Instance(ExtraMissingProbabilities)),
         "scores_": floats("labelled", low=-1e-9, high=1),
         "score_missing_": floats("labelled", low=0),
         "score_class_": Array("i", ("labelled",), low=0),
@@ -225,7 +225,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         self._warn_of_classes(logs, training)
         return self
 
-    def _softening(self, training: TrainingSet, logs: Floats) -> Softening | None:
+    def _softening(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:
         """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""
         if len(self.classes_) < 2 or training.n < _FEWEST_ROWS_TO_SOFTEN:
             return None
@@ -233,7 +233,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         view, copied, copy_logs = self._copies(training, self.ensemble_, logs)
         rows, copies = self._lacking(training.as_came), self._lacking(view)
         weight = np.ones(training.n) if training.weight is None else training.weight
-        return Softening().fit(rows, labels, weight, copies, copied, log_softmax(copy_logs))
+        return ExtraMissingProbabilities().fit(rows, labels, weight, copies, copied, log_softmax(copy_logs))
 
     def _lacking(self, view: View) -> Lacking:
         """What rows lack as they came; of their classes the mean variance."""
@@ -410,9 +410,9 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         if soft is None or not len(soft.scores_):
             return usual
         new = self._quantiles_among(soft.scores_, soft.score_missing_, soft.score_class_, view, level, condition)
-        news = np.broadcast_to(soft.news(self._lacking(view))[:, None], usual.shape)
-        known = np.isfinite(new) & np.isfinite(usual) & (news > 0)
-        usual[known] += news[known] * (new[known] - usual[known])
+        novelty = np.broadcast_to(soft.novelty(self._lacking(view))[:, None], usual.shape)
+        known = np.isfinite(new) & np.isfinite(usual) & (novelty > 0)
+        usual[known] += novelty[known] * (new[known] - usual[known])
         return usual
 
     def _quantiles_among(

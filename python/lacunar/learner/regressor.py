@@ -28,7 +28,7 @@ from lacunar.observed.door import (
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.deviation import PredictiveDeviation, check_level
-from lacunar.uncertainty.shift import Lacking, Widening
+from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking
 
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
 
@@ -129,7 +129,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
         "target_variance_": Items(Optional(Instance(TargetVariance)), length="groups"),
         "deviations_": Items(Optional(Items(Instance(PredictiveDeviation))), length="groups"),
-        "widenings_": Items(Optional(Items(Instance(Widening))), length="groups"),
+        "widenings_": Items(Optional(Items(Instance(ExtraMissingVariance))), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
@@ -192,7 +192,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         self.ensembles_: list[Ensemble] = []
         self.target_variance_: list[TargetVariance | None] = []
         self.deviations_: list[list[PredictiveDeviation] | None] = []
-        self.widenings_: list[list[Widening] | None] = []
+        self.widenings_: list[list[ExtraMissingVariance] | None] = []
         self.targets_: list[Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         groups = _groups(~np.isnan(scaled) & counted[:, None])
@@ -234,7 +234,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         self.deviations_.append(deviations)
         self.widenings_.append(
             [
-                Widening().fit(deviation, row, residual, copy, copied, error)
+                ExtraMissingVariance().fit(deviation, row, residual, copy, copied, error)
                 for deviation, row, residual, copy, error in zip(
                     deviations, rows, residuals.T, copies, errors.T, strict=True
                 )

@@ -54,8 +54,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.learner.TargetVariance": ("lacunar.learner.targets", "TargetVariance"),
     "lacunar.learner.PredictiveDeviation": ("lacunar.uncertainty.deviation", "PredictiveDeviation"),
     "lacunar.learner.MaskComparison": ("lacunar.learner.masks", "MaskComparison"),
-    "lacunar.learner.Softening": ("lacunar.uncertainty.shift", "Softening"),
-    "lacunar.learner.Widening": ("lacunar.uncertainty.shift", "Widening"),
+    "lacunar.learner.ExtraMissingProbabilities": ("lacunar.uncertainty.shift", "ExtraMissingProbabilities"),
+    "lacunar.learner.ExtraMissingVariance": ("lacunar.uncertainty.shift", "ExtraMissingVariance"),
     **{
         f"lacunar.learner.{name}": ("lacunar.learner.trees", name)
         for name in ("Trees", "BoostingMember", "ForestMember")

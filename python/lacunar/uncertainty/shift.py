@@ -16,7 +16,7 @@ from lacunar.uncertainty.deviation import PredictiveDeviation, conformal, near_q
 
 _LARGEST_SHARE = 0.95  # of the entries that a copy hides
 _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
-_TAIL = 0.05  # of the training rows: what so many leave open is no news
+_TAIL = 0.05  # of the training rows: a row that leaves as much open as so many of them is not new
 _FEWEST_NEAR = 3.0
 _SOFT = 0.1  # of log variances, below which two rows leave open about as much
 _MOST_REFERENCES = 500  # training rows that others are compared with
@@ -26,7 +26,7 @@ _ROUNDS = 4  # of weighted least squares
 _TINY = float(np.finfo(np.float64).tiny)
 _RIDGE = 1e-3  # of coefficients, in units of a copy
 _START = 0.5  # of the coefficients of softening
-_SOFTENING_TAIL = 0.0  # of the training rows: three of them that lack as much have had their say in the calibration
+_PROBABILITIES_TAIL = 0.0  # of the training rows: three of them that lack as much have had their say in the calibration
 
 
 class Lacking(NamedTuple):
@@ -72,7 +72,7 @@ def references(rows: Lacking) -> Floats:
     return _measures(rows.take(evenly(n, _MOST_REFERENCES)))
 
 
-def news_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
+def novelty_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
     """How far rows are unlike those of training (m,): 0 where a share `tail` of those, and three, lack as much, 1 where none does."""
     count, always_seen, log = (column[:, None] for column in _measures(rows).T)
     more = (reference[:, 0] >= count) & (reference[:, 1] >= always_seen)
@@ -80,11 +80,12 @@ def news_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
     return np.asarray(np.maximum(0.0, 1 - near / max(tail * len(reference), _FEWEST_NEAR)))
 
 
-class Widening(BaseEstimator):  # type: ignore[misc]
+class ExtraMissingVariance(BaseEstimator):  # type: ignore[misc]
     """Variance beyond that of `PredictiveDeviation`, and quantiles, learned from copies of training rows with further entries hidden.
 
-    A row is news as far as few training rows lack as many entries and leave open as much; rows that are none have the intervals of `PredictiveDeviation`. The others add to its
-    variance a sum with coefficients >= 0 of what the row leaves open, the share that is missing, and which columns are.
+    The fewer training rows lack as many entries and leave as much open, the larger is a row's novelty. Rows of novelty 0 have
+    the intervals of `PredictiveDeviation`. The others add to its variance a sum, with coefficients >= 0, of what the row leaves
+    open, the share of its entries that is missing, and which columns are missing.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -106,7 +107,7 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         copies: Lacking,
         copied: NDArray[np.intp],
         errors: Floats,
-    ) -> Widening:
+    ) -> ExtraMissingVariance:
         """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with residuals `errors`."""
         self.reference_ = references(rows)
         counts = rows.n_missing
@@ -115,30 +116,30 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         usual = self._usual(deviation, copies) ** 2
         # Squares of the rows' own residuals are replaced by their expectation, which leaves less noise.
         excess = errors**2 - residuals[copied] ** 2 + self._usual(deviation, rows)[copied] ** 2 - usual
-        news = self.news(copies)
-        self.coef_ = _excess(self._features(copies), excess, usual, news)
-        new = news > 0
+        novelty = self.novelty(copies)
+        self.coef_ = _excess(self._features(copies), excess, usual, novelty)
+        new = novelty > 0
         self.scores_ = (np.abs(errors) / self.sigma(deviation, copies))[new]
         self.score_missing_ = copies.n_missing[new]
         return self
 
-    def news(self, rows: Lacking) -> Floats:
+    def novelty(self, rows: Lacking) -> Floats:
         """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
-        return news_of(self.reference_, rows, _TAIL)
+        return novelty_of(self.reference_, rows, _TAIL)
 
     def sigma(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
         """Standard deviations (m,)."""
         excess = (self._features(rows) * self.coef_).sum(axis=1)  # the same bits for any number of rows
-        return np.asarray(np.sqrt(self._usual(deviation, rows) ** 2 + self.news(rows) * excess))
+        return np.asarray(np.sqrt(self._usual(deviation, rows) ** 2 + self.novelty(rows) * excess))
 
     def widths(self, deviation: PredictiveDeviation, rows: Lacking, level: float) -> Floats:
         """Half the length of intervals of a level (m,)."""
-        counts, t, news = rows.n_missing, rows.missing.shape[1], self.news(rows)
+        counts, t, novelty = rows.n_missing, rows.missing.shape[1], self.novelty(rows)
         usual = conformal(deviation.scores_, deviation.score_missing_, counts, level, t)
         none_copied = np.zeros(len(self.scores_), dtype=bool)
         new = near_quantiles(self.scores_, self.score_missing_, none_copied, counts, max(t, 1), level, False)
         known = np.isfinite(new) & np.isfinite(usual)
-        usual[known] += news[known] * (new[known] - usual[known])
+        usual[known] += novelty[known] * (new[known] - usual[known])
         return np.asarray(usual * self.sigma(deviation, rows))
 
     def _usual(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
@@ -164,27 +165,28 @@ def _measures(rows: Lacking) -> Floats:
     return np.column_stack([rows.n_missing, rows.always_seen, np.log(rows.variance)])
 
 
-def _excess(features: Floats, excess: Floats, usual: Floats, news: Floats) -> Floats:
+def _excess(features: Floats, excess: Floats, usual: Floats, novelty: Floats) -> Floats:
     """Coefficients >= 0 of the excess of variance, by least squares relative to the variance that they give."""
     coef = np.zeros(features.shape[1])
-    if not news.sum():
+    if not novelty.sum():
         return coef
-    fitted = np.full(len(excess), max(float(np.average(excess, weights=news)), 0.0))
-    design, unit = features * news[:, None], np.sqrt(_RIDGE * news.sum()) * np.eye(len(coef))
+    fitted = np.full(len(excess), max(float(np.average(excess, weights=novelty)), 0.0))
+    design, unit = features * novelty[:, None], np.sqrt(_RIDGE * novelty.sum()) * np.eye(len(coef))
     for _ in range(_ROUNDS):
-        variance = np.maximum(usual + news * fitted, _TINY)
-        root = np.sqrt(news) * (variance.min() / variance)  # in units of the largest: targets may be exact
+        variance = np.maximum(usual + novelty * fitted, _TINY)
+        root = np.sqrt(novelty) * (variance.min() / variance)  # in units of the largest: targets may be exact
         scale = float(np.sqrt(np.mean(root**2)))
         coef = nnls(np.vstack([design * root[:, None], unit * scale]), np.r_[excess * root, np.zeros(len(coef))])[0]
         fitted = features @ coef
     return np.asarray(coef)
 
 
-class Softening(BaseEstimator):  # type: ignore[misc]
+class ExtraMissingProbabilities(BaseEstimator):  # type: ignore[misc]
     """Log probabilities drawn to those of the classes' shares, learned from copies of training rows with further entries hidden.
 
-    A row is news where fewer than three training rows lack as much; rows that are none keep their probabilities. Of the others the log probabilities over the shares of the classes are divided by
-    1 plus a sum with coefficients >= 0 of the share that is missing, its square, and what the row leaves open.
+    A row has novelty where fewer than three training rows lack as much; the others keep their probabilities. Where there is
+    novelty, the log probabilities over the shares of the classes are divided by 1 plus a sum, with coefficients >= 0, of the share
+    that is missing, its square, and what the row leaves open.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -199,49 +201,51 @@ class Softening(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self, rows: Lacking, labels: Ints, weight: Floats, copies: Lacking, copied: Ints, logs: Floats
-    ) -> Softening:
+    ) -> ExtraMissingProbabilities:
         """From training rows, their classes and weights (n,), and copies of the rows numbered in `copied` with log probabilities (copies, c)."""
         self.reference_ = references(rows)
         self.least_variance_ = float(rows.variance.min())
         counts = np.bincount(labels, weights=weight, minlength=logs.shape[1]) + 1.0
         self.log_shares_ = np.log(counts / counts.sum())
-        news, copy_labels = self.news(copies), labels[copied]
+        novelty, copy_labels = self.novelty(copies), labels[copied]
         over = logs - self.log_shares_
-        self.coef_ = _slopes(self._features(copies), news, weight[copied], over, self.log_shares_, copy_labels)
-        new = news > 0
+        self.coef_ = _slopes(self._features(copies), novelty, weight[copied], over, self.log_shares_, copy_labels)
+        new = novelty > 0
         softened = self.softened(copies, logs)
         self.scores_ = 1.0 - np.exp(softened[np.arange(len(copy_labels)), copy_labels])[new]
         self.score_missing_, self.score_class_ = copies.n_missing[new], copy_labels[new]
         return self
 
-    def news(self, rows: Lacking) -> Floats:
+    def novelty(self, rows: Lacking) -> Floats:
         """How far rows are unlike those of training (m,), from 0 to 1."""
-        return news_of(self.reference_, rows, _SOFTENING_TAIL)
+        return novelty_of(self.reference_, rows, _PROBABILITIES_TAIL)
 
     def softened(self, rows: Lacking, logs: Floats) -> Floats:
-        """Log probabilities (m, c) of rows whose ensemble says `logs`, which stay where a row is no news."""
-        news = self.news(rows)
-        rate = 1 / (1 + news * (self._features(rows) * self.coef_).sum(axis=1))
+        """Log probabilities (m, c) of rows whose ensemble says `logs`, which stay where a row has no novelty."""
+        novelty = self.novelty(rows)
+        rate = 1 / (1 + novelty * (self._features(rows) * self.coef_).sum(axis=1))
         drawn = log_softmax(self.log_shares_ + rate[:, None] * (logs - self.log_shares_))
-        return np.where((news > 0)[:, None], drawn, logs)
+        return np.where((novelty > 0)[:, None], drawn, logs)
 
     def _features(self, rows: Lacking) -> Floats:
         share = rows.n_missing / max(rows.missing.shape[1], 1)
         return np.column_stack([share, share**2, np.maximum(rows.variance - self.least_variance_, 0.0)])
 
 
-def _slopes(features: Floats, news: Floats, weight: Floats, logs: Floats, log_shares: Floats, labels: Ints) -> Floats:
-    """Coefficients >= 0 with the least log loss of the copies, each weighed by how far it is news and by its row's weight."""
-    if not news @ weight:
+def _slopes(
+    features: Floats, novelty: Floats, weight: Floats, logs: Floats, log_shares: Floats, labels: Ints
+) -> Floats:
+    """Coefficients >= 0 with the least log loss of the copies, each weighed by its novelty and its row's weight."""
+    if not novelty @ weight:
         return np.zeros(features.shape[1])
     own = np.arange(len(labels))
-    weight = news * weight / (news @ weight)
+    weight = novelty * weight / (novelty @ weight)
 
     def loss(coef: Floats) -> tuple[float, Floats]:
-        rate = 1 / (1 + news * (features @ coef))
+        rate = 1 / (1 + novelty * (features @ coef))
         drawn = log_softmax(log_shares + rate[:, None] * logs)
         slope = (np.exp(drawn) * logs).sum(axis=1) - logs[own, labels]  # of the loss by the rate
-        gradient = features.T @ (-weight * slope * rate**2 * news)
+        gradient = features.T @ (-weight * slope * rate**2 * novelty)
         return -float(weight @ drawn[own, labels]) + _RIDGE * float(coef @ coef), gradient + 2 * _RIDGE * coef
 
     start = np.full(features.shape[1], _START)
