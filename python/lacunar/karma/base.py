@@ -26,7 +26,7 @@ from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import ScoresFiles, TakesMissing, check_sum_of_weights, refuse_masked
+from lacunar.observed.door import FileScoreMixin, TakesMissing, check_sum_of_weights, refuse_masked
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Sometimes, Table, Word, floats, whole
 from lacunar.observed.stored import over_files
 
@@ -361,7 +361,7 @@ def _gives_probabilities(estimator: Any) -> bool:
     return not fitted or len(estimator.classes_) == 1 or estimator._calibrated() or estimator._logistic()
 
 
-class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
+class KarmaLabels(FileScoreMixin, ClassifierMixin):  # type: ignore[misc]
     """Labels and probabilities of a classifier from the values of `_evaluate`."""
 
     @reads
@@ -449,7 +449,7 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         return probabilities(values, self._calibration()) if self._calibrated() else logistic_probabilities(values)
 
 
-class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
+class KarmaNumbers(FileScoreMixin, RegressorMixin):  # type: ignore[misc]
     """Predictions of a regressor from the values of `_evaluate`."""
 
     def _n_outputs(self) -> int:

@@ -23,7 +23,7 @@ from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.targets import TargetVariance
 from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
-    Scores,
+    ScoreMixin,
     SparseMissing,
     plain_target,
     read_target,
@@ -42,7 +42,7 @@ _FEWEST_ROWS_TO_SOFTEN = 10
 
 
 @whole_answers
-class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[misc]
+class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: ignore[misc]
     """Classification of a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 
     Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and logistic

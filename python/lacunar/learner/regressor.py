@@ -19,7 +19,7 @@ from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.targets import TargetVariance
 from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
-    Scores,
+    ScoreMixin,
     SparseMissing,
     flat_target,
     read_target,
@@ -34,7 +34,7 @@ _FEWEST_RESIDUALS = 10  # from which a scale is learned
 
 
 @whole_answers
-class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
+class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
     """Regression on a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 
     Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and ridge

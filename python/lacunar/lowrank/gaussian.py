@@ -23,7 +23,7 @@ from lacunar.lowrank.regression import binned_residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows, scales_of
-from lacunar.observed.door import Scores, TakesMissing, check_numbers, read_target, require_y, validate_X
+from lacunar.observed.door import ScoreMixin, TakesMissing, check_numbers, read_target, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, Sometimes, floats
 
 LARGEST_FULL = 100  # columns, beyond which the covariance is of low rank
@@ -37,7 +37,7 @@ _LEAST_VARIANCE = 1e-12  # in units of the target's
 
 
 @whole_answers
-class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[misc]
+class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: ignore[misc]
     """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with missing entries.
 
     A row's target is predicted by its conditional expectation given the entries that the row shows, and `return_std` is the conditional standard deviation:

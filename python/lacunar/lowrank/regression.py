@@ -21,7 +21,7 @@ from lacunar.lowrank.parts import Parts, blocks_less, fit_columns_over
 from lacunar.lowrank.ridge import Alpha, fit_labels
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import ScoresFiles, check_squares, check_sums, flat_target, read_target, require_y
+from lacunar.observed.door import FileScoreMixin, check_squares, check_sums, flat_target, read_target, require_y
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -35,7 +35,7 @@ _FLAT = 1e-12  # standard deviation of labels, in units of their mean, below whi
 _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
 
 
-class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
+class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type: ignore[misc]
     """Rows have latent coordinates by ridge regression on their observed entries; y is linear in these."""
 
     _schema: ClassVar[dict[str, Rule]] = {

@@ -103,7 +103,7 @@ def _are_weights(X: Any) -> bool:
     return any(np.allclose(total, 1, rtol=0, atol=1e-5) for total in sums)
 
 
-class Scores:
+class ScoreMixin:
     """`score` of scikit-learn's mixins on labels of any library; a masked one counts as missing, which is an error."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -129,7 +129,7 @@ class Scores:
         return value
 
 
-class ScoresFiles(Scores):
+class FileScoreMixin(ScoreMixin):
     """`score` of scikit-learn's mixins on a file of rows, too, which holds its own labels and weights."""
 
     @reads

@@ -17,7 +17,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed.door import Scores, read_target
+from lacunar.observed.door import ScoreMixin, read_target
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.deviation import PredictiveDeviation, check_level, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
@@ -26,7 +26,7 @@ _LEAST_STD = 1e-150  # whose square is above 0
 
 
 @whole_answers
-class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ignore[misc]
+class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type: ignore[misc]
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 
     Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows 97 % and rows that lack nine

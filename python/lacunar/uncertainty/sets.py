@@ -17,7 +17,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import Scores, read_target
+from lacunar.observed.door import ScoreMixin, read_target
 from lacunar.observed.rules import LABELS, Anything, Array, Rule, floats
 from lacunar.uncertainty.deviation import check_level, near_quantiles, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
@@ -56,7 +56,7 @@ def class_quantiles(
 
 
 @whole_answers
-class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: ignore[misc]
+class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # type: ignore[misc]
     """Sets of classes around any classifier with probabilities that takes missing values.
 
     A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold over rows that lack about as many

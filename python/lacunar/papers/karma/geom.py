@@ -22,14 +22,14 @@ from lacunar._typing import Floats
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import Scores, TakesMissing, validate_X_y
+from lacunar.observed.door import ScoreMixin, TakesMissing, validate_X_y
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
 
 _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
 
 @whole_answers
-class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[misc]
+class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore[misc]
     """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and Koller.
 
     The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has. With s_i = ||w^(i)|| / ||w||

@@ -34,7 +34,7 @@ from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
-    Scores,
+    ScoreMixin,
     TakesMissing,
     in_container,
     read_target,
@@ -265,7 +265,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 
 
 @whole_answers
-class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
+class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b: labels as further columns of a partly observed matrix of low rank.
 
     Minimises mu ||Z||_* + lam / |Omega_Y| sum log(1 + exp(-y z)) + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of
@@ -461,7 +461,7 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
 
 
 @whole_answers
-class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
+class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low rank, under squared loss.
 
     Minimises mu ||Z||_* + lam / |Omega_Y| sum (y - z)^2 / 2 + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of features

@@ -18,7 +18,7 @@ from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import centred, count
 from lacunar.observed import Observed
-from lacunar.observed.door import ScoresFiles, check_numbers, flat_target, read_target, require_y
+from lacunar.observed.door import FileScoreMixin, check_numbers, flat_target, read_target, require_y
 from lacunar.observed.rules import COUNT, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -26,7 +26,7 @@ _COMPONENTS = 10  # of d=None
 _SAME_RANK = 1e-10  # as in the core
 
 
-class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
+class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type: ignore[misc]
     """Base of the methods of the paper: x = U a and y = w a, without means, scales, ridge and intercept ((1) and (2))."""
 
     _schema: ClassVar[dict[str, Rule]] = {
