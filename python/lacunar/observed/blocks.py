@@ -331,13 +331,13 @@ class _Room:
 
     def __init__(self, table: NDArray[Any], dtype: np.dtype[Any]) -> None:
         self._rows, self._entries = (int(table[name].max(initial=0)) for name in ("rows", "entries"))
-        self._dtype, self._schema = dtype, list[list[NDArray[Any]]]()
+        self._dtype, self._buffers = dtype, list[list[NDArray[Any]]]()
 
     def arrays(self, rows: int, entries: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
         """indptr, indices and values of a block of this size, to be written."""
         if self._entries > 2 * _ENTRIES:  # of one row
             return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, self._dtype)
-        free = next((buffers for buffers in self._schema if _references(buffers) == 3 * [_UNHELD]), None)
+        free = next((buffers for buffers in self._buffers if _references(buffers) == 3 * [_UNHELD]), None)
         if free is None:
             kinds: list[tuple[int, Any]] = [
                 (self._rows + 1, np.int64),
@@ -345,7 +345,7 @@ class _Room:
                 (self._entries, self._dtype),
             ]
             free = [np.empty(size, kind) for size, kind in kinds]
-            self._schema = [*self._schema[1 - _KEPT :], free]
+            self._buffers = [*self._buffers[1 - _KEPT :], free]
         indptr, indices, values = free
         return indptr[: rows + 1], indices[:entries], values[:entries]
 
