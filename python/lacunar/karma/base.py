@@ -34,7 +34,7 @@ Engine = PrimalModel | OnlineModel
 
 MEMORY = 2**31  # bytes of a Gram with the copy that is factorised, and of a weight table, which is hashed above it
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
-_NOTHING = 1e-9  # of a weight
+_LEFT_OUT_WEIGHT = 1e-9  # of a row that is left out, in units of its weight
 _ROUGH = 10  # times the tolerance, to which the rows without some others are solved
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
 
@@ -326,7 +326,7 @@ class KarmaBatch(KarmaBase):
     ) -> Floats:
         """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the engine stays at the solution."""
         without, solution = self.C * weight, engine.first.copy()
-        without[held] *= _NOTHING
+        without[held] *= _LEFT_OUT_WEIGHT
         before = result._replace(coef=result.coef.copy())
         engine.ascend(rows, targets, without, before=before, **options | {"tol": _ROUGH * self.tol, "progress": None})
         values = engine.decide(rows[held], n_threads=options["n_threads"])

@@ -36,7 +36,7 @@ _CHUNK = 2**20  # numbers of packed second moments held at once
 _MOST_REFINED = 64  # components: a step takes their square in memory, for every column
 _SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that ends the refinement
 _FAINT = 1e-6  # of a component's variance at the start of a refinement, in units of the noise: none starts, and so stays, at 0
-_NOTHING = 1e-200  # a variance whose quotients would leave float64
+_TINY_VARIANCE = 1e-200  # a variance whose quotients would leave float64
 _BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
 
 
@@ -389,7 +389,7 @@ class _Uncertain(NamedTuple):
 def refinable(model: LowRankGaussian) -> bool:
     """Whether `refined` takes this model: fewer components than columns, at most 64, the first of a variance that can be divided by."""
     k, d = model.components.shape
-    return 0 < k < d and k <= _MOST_REFINED and float(model.variances[0]) > _NOTHING
+    return 0 < k < d and k <= _MOST_REFINED and float(model.variances[0]) > _TINY_VARIANCE
 
 
 def refined(
