@@ -18,7 +18,7 @@ from lacunar.encode import TableEncoder
 from lacunar.karma.selection import KernelSelection
 from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.kernels import KernelForm
-from lacunar.lowrank.parts import Whole
+from lacunar.lowrank.parts import InMemory
 from lacunar.papers import karma as papers_of_karma
 from lacunar.papers import slrm, subspace
 from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
@@ -93,8 +93,8 @@ def of_table(make, y=None, other_y=None):
         if hasattr(model, name):
             methods[name] = call(name, OTHER, other_y), [call(name, *given) for given in bad]
     if hasattr(model, "fit_parts"):
-        parts = [call("fit_parts", Whole((rows, other_y))) for rows in bad_rows]
-        methods["fit_parts"] = call("fit_parts", Whole((OTHER, other_y))), parts
+        parts = [call("fit_parts", InMemory((rows, other_y))) for rows in bad_rows]
+        methods["fit_parts"] = call("fit_parts", InMemory((OTHER, other_y))), parts
     return lambda: make().fit(X, y), methods
 
 

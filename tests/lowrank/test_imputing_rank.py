@@ -8,7 +8,7 @@ from reference.popca import available, expected_error
 
 from lacunar import Observed
 from lacunar.lowrank import POPCA, hidden
-from lacunar.lowrank.parts import Whole
+from lacunar.lowrank.parts import InMemory
 from lacunar.observed import ObservedFile, write_batches
 from lacunar.persistence import load_model, save_model
 
@@ -84,7 +84,7 @@ def test_every_way_to_fit_has_the_same_answer(tmp_path):
         model = POPCA(**how).fit(seen)
         stored = sp.csr_array((seen[known], np.nonzero(known)), shape=seen.shape)
         forms = [rows, stored, pd.DataFrame(seen), np.ma.masked_invalid(seen), ObservedFile(tmp_path / "t"), seen[::-1]]
-        others = [POPCA(**how).fit(form) for form in forms] + [POPCA(**how).fit_parts(Whole((seen, None)))]
+        others = [POPCA(**how).fit(form) for form in forms] + [POPCA(**how).fit_parts(InMemory((seen, None)))]
         if how:
             streamed = POPCA()
             for batch in np.array_split(seen, 7):

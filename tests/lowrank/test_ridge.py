@@ -6,7 +6,7 @@ from sklearn.linear_model import ElasticNet, Ridge, RidgeCV
 
 from lacunar import Observed
 from lacunar.lowrank.em import first_basis
-from lacunar.lowrank.parts import Whole
+from lacunar.lowrank.parts import InMemory
 from lacunar.lowrank.ridge import _RIDGES, fit_labels
 
 
@@ -23,7 +23,7 @@ def test_weights_are_those_of_scikit_learn(alpha, l1_ratio):
     # Of two rows all ridges are as good, and without any few rows say little of many directions.
     for n in {"auto": (200, 7), 0.0: (200,)}.get(alpha, (200, 7, 2)):
         codes, y = problem(n, seed=n)
-        found = fit_labels(Whole((codes, y)), alpha, l1_ratio)
+        found = fit_labels(InMemory((codes, y)), alpha, l1_ratio)
         for t in range(y.shape[1]):
             known = ~np.isnan(y[:, t])
             if known.sum() < 2:
@@ -43,7 +43,7 @@ def test_weights_are_those_of_scikit_learn(alpha, l1_ratio):
 def test_labels_without_anything_to_learn():
     codes, y = problem()
     y[:, 0], y[:, 1], y[1:, 2] = np.nan, 3.3, np.nan
-    found = fit_labels(Whole((codes, y)), "auto", 0.0)
+    found = fit_labels(InMemory((codes, y)), "auto", 0.0)
     np.testing.assert_array_equal(found.weights[:, :3], 0)
     np.testing.assert_allclose(found.intercept[:3], [np.nan, 3.3, y[0, 2]])
     assert found.weights[:, 3].any()

@@ -42,14 +42,14 @@ class Parts(Protocol):
         """Sums over the parts of the arrays and numbers in the tuple that step(part, *arguments) returns."""
 
 
-class Whole:
+class InMemory:
     """All rows as one part, in this process."""
 
     def __init__(self, part: Any) -> None:
         self.part = part
 
-    def map(self, step: Step, *arguments: Any, keep: bool = True) -> Whole:
-        return Whole(step(self.part, *arguments))
+    def map(self, step: Step, *arguments: Any, keep: bool = True) -> InMemory:
+        return InMemory(step(self.part, *arguments))
 
     def each(self, step: Step, *arguments: Any) -> list[Any]:
         return [step(self.part, *arguments)]
@@ -99,7 +99,7 @@ def added(totals: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def in_parts(rows: Observed | Parts) -> Parts:
     """Rows of this process as one part; parts as they are."""
-    return Whole(rows) if isinstance(rows, Observed) else rows
+    return InMemory(rows) if isinstance(rows, Observed) else rows
 
 
 def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:

@@ -38,7 +38,7 @@ from lacunar.lowrank.moments import (
     implicit_covariance,
     pair_sums,
 )
-from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, adopt_columns, centred, check_part, count
+from lacunar.lowrank.parts import Counts, FileParts, InMemory, Parts, adopt_columns, centred, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.columns import scales_of
@@ -235,7 +235,7 @@ class POPCA(SubspaceModel):
             return self._fit_parts(FileParts(X), goes_on=False)
         rows = self._check_rows(X, reset=True)
         check_options(self, rows.shape[1])
-        return self._fit_over(Whole(rows if self.robust is None else tamed(rows, self.robust)))
+        return self._fit_over(InMemory(rows if self.robust is None else winsorised(rows, self.robust)))
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -281,7 +281,7 @@ class POPCA(SubspaceModel):
             self.__dict__.pop(name, None)
         shift = counts.means
         k: Any = self.n_components
-        if k == "holdout" and isinstance(parts, Whole):
+        if k == "holdout" and isinstance(parts, InMemory):
             k = self._held_out(parts.part, probe, rng)
         if matrix_free(self, d, k, probe):
             table = parts.map(centred, shift, None, self.n_jobs)
@@ -835,7 +835,7 @@ def location(rows: Observed) -> tuple[Floats, Floats]:
     return middle, spread
 
 
-def tamed(rows: Observed, how: object) -> Observed:
+def winsorised(rows: Observed, how: object) -> Observed:
     """Rows with cells clipped at `c` deviations from the median ("winsor", c), or with long rows shortened ("rows")."""
     middle, spread = location(rows)
     with np.errstate(over="ignore"):
