@@ -15,7 +15,7 @@ from lacunar.completion import Graph, Kernel
 from lacunar.lowrank import POPCA
 from lacunar.observed import ObservedFile, build, contract, read_batches, table, write_batches
 from lacunar.observed.build import Lists
-from lacunar.observed.memory import is_frozen, is_private, own, owned
+from lacunar.observed.memory import is_frozen, is_private, mark_private, owned
 
 FAR = 2**31 - 5
 
@@ -173,7 +173,7 @@ def test_what_is_not_said_to_be_ours_is_copied():
     assert is_private(copied)
     assert not np.shares_memory(copied, numbers)
     assert np.shares_memory(owned(copied[1:]), copied)
-    assert np.shares_memory(own(numbers), numbers)
+    assert np.shares_memory(mark_private(numbers), numbers)
     assert owned(copied, np.float32).dtype == np.float32
     trusted = Observed._trusted(np.array([0, 5]), np.arange(5, dtype=np.int32), numbers, (1, 5))
     numbers[:] = 7.0

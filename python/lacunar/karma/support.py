@@ -12,7 +12,7 @@ from lacunar._typing import Floats
 from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at, diverged
 from lacunar.kernels import KernelForm, RowSums, refuse_range
 from lacunar.observed import Observed
-from lacunar.observed.memory import own
+from lacunar.observed.memory import mark_private
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
 _ARRAYS = ("rows", "first", "second", "clock")
@@ -82,7 +82,11 @@ class Support(NamedTuple):
     def rows(self) -> Observed:
         """The rows, without a copy."""
         used = int(self.indptr[self.n_rows])
-        arrays = own(self.indptr[: self.n_rows + 1]), own(self.indices[:used]), own(self.values[:used])
+        arrays = (
+            mark_private(self.indptr[: self.n_rows + 1]),
+            mark_private(self.indices[:used]),
+            mark_private(self.values[:used]),
+        )
         return Observed._trusted(*arrays, (self.n_rows, self.n_features))
 
     @property

@@ -23,7 +23,7 @@ from lacunar.observed.columns import (
     refuse_far,
 )
 from lacunar.observed.door import check_squares, validate_X
-from lacunar.observed.memory import own
+from lacunar.observed.memory import mark_private
 
 Step = Callable[..., Any]
 _ENTRIES = 2**18  # looked at at once by what is cheap
@@ -211,7 +211,7 @@ def column_totals(
 
 def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: int | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
-    values = own(np.empty(rows.nnz))
+    values = mark_private(np.empty(rows.nnz))
     columns = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
     if not _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs)):
         refuse_far(rows, *columns, values)
@@ -225,7 +225,7 @@ def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int
     values = np.empty(len(rows.values)) if out is None else out[: len(rows.values)]
     columns = np.ascontiguousarray(mean), np.ones(rows.shape[1])
     _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs))
-    return Observed._trusted(rows.indptr, rows.indices, own(values), rows.shape)
+    return Observed._trusted(rows.indptr, rows.indices, mark_private(values), rows.shape)
 
 
 def blocks_less(

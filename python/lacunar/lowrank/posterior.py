@@ -24,7 +24,7 @@ from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.parts import less
 from lacunar.lowrank.ridge import RidgeFit, fold_ridge, solve_ridge, unpacked
 from lacunar.observed import Observed
-from lacunar.observed.memory import own
+from lacunar.observed.memory import mark_private
 from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
 
 Kind = Literal["latent", "latent and mask", "completed and mask"]
@@ -51,12 +51,12 @@ _MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = 1000, 0.05, 0.995
 
 
 class Masking(NamedTuple):
-    """P(missing | x) = height exp(-(x - center)^2 / (2 variance)) of every column; `own` says which columns have a function."""
+    """P(missing | x) = height exp(-(x - center)^2 / (2 variance)) of every column; `has_masking` says which columns have a function."""
 
     height: Floats  # (p,)
     center: Floats  # (p,)
     variance: Floats  # (p,)
-    own: Bools  # (p,)
+    has_masking: Bools  # (p,)
 
     def tempered(self, sigma2: float) -> Floats:
         """Weight (p,) of a missing entry as an observation of its centre, in units of an observed entry's."""
@@ -195,9 +195,9 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
 
     def _begin_masking(self, Z: Floats) -> Masking:
         missing = np.isnan(Z).sum(axis=0)
-        own = np.minimum(missing, len(Z) - missing) >= _LEAST_SIDES
+        has_masking = np.minimum(missing, len(Z) - missing) >= _LEAST_SIDES
         p = Z.shape[1]
-        return Masking(np.full(p, 0.5), np.zeros(p), np.full(p, np.exp(2.0)), own)
+        return Masking(np.full(p, 0.5), np.zeros(p), np.full(p, np.exp(2.0)), has_masking)
 
     def _store(self, model: LowRankGaussian, masking: Masking | None, n_iter: int) -> None:
         self.mean_, self.noise_variance_ = np.array(model.mean), float(model.ridge)
@@ -205,7 +205,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         self.mask_height_ = None if masking is None else masking.height
         self.mask_center_ = None if masking is None else masking.center
         self.mask_variance_ = None if masking is None else masking.variance
-        self.masked_ = np.zeros(len(self.mean_), dtype=bool) if masking is None else masking.own
+        self.masked_ = np.zeros(len(self.mean_), dtype=bool) if masking is None else masking.has_masking
         self.n_iter_ = n_iter
 
     def gaussian(self) -> LowRankGaussian:
@@ -240,7 +240,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         completed = row_product(latent, self.components_, self.n_jobs) + self.mean_
         masking = self._masking()
         if masking is not None:
-            pull = np.where(masking.own, masking.tempered(self.noise_variance_), 0.0)
+            pull = np.where(masking.has_masking, masking.tempered(self.noise_variance_), 0.0)
             completed += pull * (masking.center - completed)
         return np.where(np.isnan(Z), completed, Z)
 
@@ -249,17 +249,17 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         if masking is None:
             basis, rows = model.basis, less(Observed.from_dense(Z, dtype=np.float64), model.mean)
         else:
-            basis, rows = masked_system(masked_table_of(Z, masking.own), model, masking)
+            basis, rows = masked_system(masked_table_of(Z, masking.has_masking), model, masking)
         return latent_rows(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-def masked_table_of(Z: Floats, own: Bools) -> Observed:
+def masked_table_of(Z: Floats, has_masking: Bools) -> Observed:
     """The table (n, 2 p) of observed entries, then ones where an entry is missing that has a masking function."""
     missing = np.isnan(Z)
-    both = np.concatenate([np.where(missing, np.nan, Z), np.where(missing & own, 1.0, np.nan)], axis=1)
+    both = np.concatenate([np.where(missing, np.nan, Z), np.where(missing & has_masking, 1.0, np.nan)], axis=1)
     return Observed.from_dense(both, dtype=np.float64)
 
 
@@ -270,7 +270,7 @@ def masked_system(table: Observed, model: LowRankGaussian, masking: Masking) -> 
     shift = np.concatenate([-model.mean, root * (masking.center - model.mean)])
     p = len(root)
     values = np.where(table.indices < p, table.values, 0.0) + shift[table.indices]
-    return basis, Observed._trusted(table.indptr, table.indices, own(values), table.shape)
+    return basis, Observed._trusted(table.indptr, table.indices, mark_private(values), table.shape)
 
 
 # -- self-masking ---------------------------------------------------------------------------------------------------
@@ -285,8 +285,8 @@ def fit_self_masking(
     times sqrt(variance / (variance + noise)). The M-step for a column of W and its mean is a weighted regression on latent coordinates, that
     for its masking function a few steps of L-BFGS.
     """
-    table = Table(masked_table_of(Z, masking.own), weight)
-    facts = _column_facts(Z, weight, masking.own)
+    table = Table(masked_table_of(Z, masking.has_masking), weight)
+    facts = _column_facts(Z, weight, masking.has_masking)
 
     def step(state: tuple[LowRankGaussian, Masking]) -> tuple[tuple[LowRankGaussian, Masking], float]:
         return _masked_step(*state, table, facts, n_jobs), np.inf
@@ -333,14 +333,14 @@ class _Facts(NamedTuple):
     seen: Floats  # (p,)
     hidden: Floats  # (p,)
     squares: Floats  # (p,)
-    quantiles: Floats  # (own columns, Q)
+    quantiles: Floats  # (columns with a function, Q)
 
 
-def _column_facts(Z: Floats, weight: Floats | None, own: Bools) -> _Facts:
+def _column_facts(Z: Floats, weight: Floats | None, has_masking: Bools) -> _Facts:
     weight = np.ones(len(Z)) if weight is None else weight
     missing = np.isnan(Z)
     levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    quantiles = np.array([np.quantile(Z[~missing[:, j], j], levels) for j in np.flatnonzero(own)])
+    quantiles = np.array([np.quantile(Z[~missing[:, j], j], levels) for j in np.flatnonzero(has_masking)])
     squares = weight @ np.where(missing, 0.0, Z) ** 2
     return _Facts(weight @ ~missing, weight @ missing, squares, quantiles.reshape(-1, _QUANTILES))
 
@@ -358,24 +358,30 @@ def _columns(seen: Floats, products: Floats, hidden: Floats, pull: Floats, cente
 
 def _next_masking(facts: _Facts, first: Floats, second: Floats, sigma2: float, masking: Masking) -> Masking:
     """Masking functions nearer to the largest expected likelihood; sums (p,) over missing entries of what the model expects and of its square."""
-    own = masking.own
-    if not own.any():
+    has_masking = masking.has_masking
+    if not has_masking.any():
         return masking
-    height = np.clip(masking.height[own], 1e-4, 1 - 1e-4)
-    old = np.concatenate([np.log(height / (1 - height)), masking.center[own], np.log(masking.variance[own])])
-    counts = (facts.seen[own], facts.hidden[own])
+    height = np.clip(masking.height[has_masking], 1e-4, 1 - 1e-4)
+    old = np.concatenate(
+        [np.log(height / (1 - height)), masking.center[has_masking], np.log(masking.variance[has_masking])]
+    )
+    counts = (facts.seen[has_masking], facts.hidden[has_masking])
     nearer = minimize(
         mask_loss,
         old,
-        args=(facts.quantiles, *counts, first[own], second[own], sigma2),
+        args=(facts.quantiles, *counts, first[has_masking], second[has_masking], sigma2),
         jac=True,
         method="L-BFGS-B",
-        bounds=np.repeat(_BOUNDS, own.sum(), axis=0),
+        bounds=np.repeat(_BOUNDS, has_masking.sum(), axis=0),
         options={"maxiter": _MASK_STEPS},
     ).x
     logit, center, log_variance = np.clip((old + 1.5 * (nearer - old)).reshape(3, -1).T, *np.array(_BOUNDS).T).T
     new = masking._replace(height=masking.height.copy(), center=masking.center.copy(), variance=masking.variance.copy())
-    new.height[own], new.center[own], new.variance[own] = 1 / (1 + np.exp(-logit)), center, np.exp(log_variance)
+    new.height[has_masking], new.center[has_masking], new.variance[has_masking] = (
+        1 / (1 + np.exp(-logit)),
+        center,
+        np.exp(log_variance),
+    )
     return new
 
 

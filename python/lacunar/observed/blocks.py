@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar.observed.container import read_header, refuse_impossible, replace_file
-from lacunar.observed.memory import own
+from lacunar.observed.memory import mark_private
 
 Precision = Literal["lossless", "float16", "int8"]
 PRECISIONS: tuple[Precision, ...] = ("lossless", "float16", "int8")
@@ -248,10 +248,10 @@ class BlockFile:
 
     def blocks(self, first: int = 0) -> Iterator[Piece]:
         """Blocks from number `first` on, in order, through one private buffer."""
-        buffer, room = np.empty(int(self.table["size"].max(initial=0)), np.uint8), _Room(self.table, self.header.dtype)
+        buffer, pool = np.empty(int(self.table["size"].max(initial=0)), np.uint8), _BufferPool(self.table, self.header.dtype)
         with self._reading() as stream:
             for number in range(first, len(self.table)):
-                piece = self._sound(self._block, stream, number, buffer, room)
+                piece = self._sound(self._block, stream, number, buffer, pool)
                 self._check_unchanged(stream)
                 yield piece
 
@@ -269,7 +269,7 @@ class BlockFile:
         data = _read(stream, int(entry["offset"]) + skipped, int(entry["size"]) - skipped)
         return self._with_rows(np.frombuffer(data, np.uint8), number)
 
-    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8], room: _Room) -> Piece:
+    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8], pool: _BufferPool) -> Piece:
         entry = self.table[number]
         size, n_more = int(entry["size"]), int(entry["labels"] + entry["weights"])
         view = buffer[:size]
@@ -280,7 +280,7 @@ class BlockFile:
         if not known[number] and zlib.crc32(data.data) != entry["crc32"]:
             raise UnsoundError(f"block {number} does not match its checksum")
         known[number] = True
-        rows = room.arrays(int(entry["rows"]), int(entry["entries"]))
+        rows = pool.arrays(int(entry["rows"]), int(entry["entries"]))
         try:
             _core.decode_block(data, self.header.shape[1], *rows)
         except ValueError as error:
@@ -326,7 +326,7 @@ def _references(arrays: list[NDArray[Any]]) -> list[int]:
 (_UNHELD,) = _references([np.empty(0)])
 
 
-class _Room:
+class _BufferPool:
     """Arrays for decoded blocks. Those that nobody holds any more are used again, as memory that is new costs a fault a page."""
 
     def __init__(self, table: NDArray[Any], dtype: np.dtype[Any]) -> None:
@@ -366,7 +366,7 @@ def whole(file: BlockFile) -> tuple[Any, ...]:
         indices[offset:end], values[offset:end] = piece.indices, piece.values
         indptr[row + 1 : row + 1 + piece.n_rows] = piece.indptr[1:] + offset
         offset, row = end, row + piece.n_rows
-    return own(indptr), own(indices), own(values), (n_rows, n_columns)
+    return mark_private(indptr), mark_private(indices), mark_private(values), (n_rows, n_columns)
 
 
 def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:

@@ -22,7 +22,7 @@ from lacunar.observed.contract import (
     refuse_triplets,
 )
 from lacunar.observed.files import lists_of, values_of
-from lacunar.observed.memory import own, owned
+from lacunar.observed.memory import mark_private, owned
 from lacunar.observed.numbers import Cells, as_frame, column_numbers, frame_array, frame_columns, without_nulls
 
 Duplicates = Literal["error", "last", "mean"]
@@ -32,7 +32,7 @@ Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], tuple[int, i
 def _new(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Entries:
     """Entries in arrays that were just computed."""
     indptr, indices, values = arrays
-    return own(indptr), own(indices), own(values), shape
+    return mark_private(indptr), mark_private(indices), mark_private(values), shape
 
 
 def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:

@@ -12,7 +12,7 @@ from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.observed.build import scaled_entries
 from lacunar.observed.door import LARGEST, SparseMissing, read_X
-from lacunar.observed.memory import own
+from lacunar.observed.memory import mark_private
 from lacunar.observed.table import Observed
 
 # A standard deviation of at most so many units in the last place of a column's size is rounding: the column is constant.
@@ -73,7 +73,7 @@ def column_spread(X: Observed, weight: Floats | None, n_jobs: int | None = None)
     if narrow.any():
         # Differences of numbers so near each other are exact.
         away = np.where(narrow[X.indices], X.values - spread.mean[X.indices], 0.0)
-        about = _spread_in_units(Observed._trusted(X.indptr, X.indices, own(away), X.shape), weight, n_jobs)
+        about = _spread_in_units(Observed._trusted(X.indptr, X.indices, mark_private(away), X.shape), weight, n_jobs)
         mean = np.where(narrow, spread.mean + about.mean, spread.mean)
         rounding = about.deviation <= _ROUNDING * float(np.finfo(X.dtype).eps) * np.abs(mean)
         deviation = np.where(narrow, np.where(rounding, 0.0, about.deviation), spread.deviation)
@@ -177,10 +177,10 @@ def scale_columns(
         )
     if not seen.all():
         is_seen = seen[indices]
-        indptr = own(np.concatenate([[0], np.cumsum(is_seen)])[indptr].astype(np.int64))
-        indices, values = own(indices[is_seen]), values[is_seen]
+        indptr = mark_private(np.concatenate([[0], np.cumsum(is_seen)])[indptr].astype(np.int64))
+        indices, values = mark_private(indices[is_seen]), values[is_seen]
     mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
-    scaled, bound = own(np.empty_like(values)), np.inf if clip is None else clip
+    scaled, bound = mark_private(np.empty_like(values)), np.inf if clip is None else clip
     if not _core.standardise(values, indices, mean, scale, bound, scaled, thread_count(n_jobs)):
         refuse_far(Observed._trusted(indptr, indices, values, X.shape), mean, scale, scaled)
     return Observed._trusted(indptr, indices, scaled, X.shape)

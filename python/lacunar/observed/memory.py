@@ -20,7 +20,7 @@ class Memory:
         self._array, self.__array_struct__ = array, array.__array_struct__
 
 
-def own(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+def mark_private(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
     """An array that was just computed, said to be ours: for whoever made it, never for what a caller passed."""
     return array if array.dtype.hasobject else np.asarray(Memory(array))
 
@@ -32,8 +32,8 @@ def owned(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """
     ready = np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
     if not np.may_share_memory(ready, array):
-        return own(ready)
-    return ready if is_private(ready) else own(ready.copy())
+        return mark_private(ready)
+    return ready if is_private(ready) else mark_private(ready.copy())
 
 
 def is_private(array: NDArray[Any]) -> bool:

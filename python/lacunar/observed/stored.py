@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lacunar._log import say
 from lacunar.observed.blocks import BlockFile, Piece, Precision, ahead, whole, write_rows
-from lacunar.observed.memory import own
+from lacunar.observed.memory import mark_private
 from lacunar.observed.table import Observed
 
 Step = Callable[..., Any]
@@ -157,7 +157,7 @@ class ObservedFile:
         return parts[0] if not self.has_labels else parts if self.has_weights else parts[:2]
 
     def _rows(self, piece: Piece) -> Observed:
-        arrays = own(piece.indptr), own(piece.indices), own(piece.values)
+        arrays = mark_private(piece.indptr), mark_private(piece.indices), mark_private(piece.values)
         return Observed._trusted(*arrays, (piece.n_rows, self.shape[1]))
 
     def read(self) -> Observed:

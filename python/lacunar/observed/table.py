@@ -33,7 +33,7 @@ from lacunar.observed.contract import (
     float_dtype,
 )
 from lacunar.observed.files import naming, parquet_triplets, record_batches, refuse_mostly_empty, svmlight_pieces
-from lacunar.observed.memory import is_private, own, owned
+from lacunar.observed.memory import is_private, mark_private, owned
 
 
 class Columns(NamedTuple):
@@ -132,7 +132,7 @@ class Observed:
     def _trusted(
         cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
     ) -> Observed:
-        """Wrap arrays that are known to keep the contract, without reading them; `own` says which of them are new."""
+        """Wrap arrays that are known to keep the contract, without reading them; `mark_private` says which of them are new."""
         table = cls.__new__(cls)
         table._adopt(indptr, indices, values, shape)
         return table
@@ -529,14 +529,14 @@ class Observed:
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         # Position p of the selection comes from the start of its row plus its place in the row.
         take = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
-        arrays = own(indptr), own(self.indices[take]), own(self.values[take])
+        arrays = mark_private(indptr), mark_private(self.indices[take]), mark_private(self.values[take])
         return Observed._trusted(*arrays, (rows.size, self.shape[1]))
 
     def _row_range(self, start: int, stop: int) -> Observed:
         indptr = np.asarray(self.indptr[start : stop + 1])
         first, last = (int(indptr[0]), int(indptr[-1])) if indptr.size else (0, 0)
         indices, values = np.asarray(self.indices[first:last]), np.asarray(self.values[first:last])
-        return Observed._trusted(own(indptr - first), indices, values, (stop - start, self.shape[1]))
+        return Observed._trusted(mark_private(indptr - first), indices, values, (stop - start, self.shape[1]))
 
     def iter_batches(self, size: int) -> Iterator[Observed]:
         """Walk the rows in order, `size` at a time.
@@ -577,9 +577,9 @@ class Observed:
         shifts = np.cumsum([0] + [part.nnz for part in parts])
         ends = [part.indptr[1:] + shift for part, shift in zip(parts, shifts, strict=False)]
         return Observed._trusted(
-            own(np.concatenate([np.zeros(1, np.int64), *ends])),
-            own(np.concatenate([part.indices for part in parts])),
-            own(np.concatenate([part.values for part in parts])),
+            mark_private(np.concatenate([np.zeros(1, np.int64), *ends])),
+            mark_private(np.concatenate([part.indices for part in parts])),
+            mark_private(np.concatenate([part.values for part in parts])),
             (sum(part.shape[0] for part in parts), widths.pop()),
         )
 
@@ -616,7 +616,7 @@ class Observed:
             values = self.values.astype(out_dtype)
         if out_dtype == np.float32 and not np.isfinite(values).all():
             check_entries(self.indptr, self.indices, values, self.shape)  # names the first
-        return Observed._trusted(self.indptr, self.indices, own(values), self.shape)
+        return Observed._trusted(self.indptr, self.indices, mark_private(values), self.shape)
 
     def to_scipy(self) -> sp.csr_array:
         """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones.
