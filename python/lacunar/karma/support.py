@@ -186,7 +186,10 @@ class OnlineModel(AlgorithmOne):
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
     ) -> Floats:
-        """`partial_fit` without the way back; an interrupt keeps the last full block."""
+        """One step a row, in `order`; returns the values (n, outputs) that rows had before their step.
+
+        An interrupt keeps the last full block.
+        """
         order = np.arange(rows.shape[0]) if order is None else order
         data, decisions = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs))
         arrays: dict[str, Any] = {**self._arrays(data), "decisions": decisions, "n_threads": n_threads}

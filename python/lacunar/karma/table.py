@@ -150,7 +150,7 @@ class PrimalModel(AlgorithmOne):
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
     ) -> Floats:
-        """`partial_fit` without the way back.
+        """One gradient step a row, in `order`; returns the values (n, outputs) that rows had before their step.
 
         Bits do not depend on threads, which share the rows of blocks on wide tables, and single rows on others.
         """

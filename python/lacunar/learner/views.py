@@ -32,7 +32,7 @@ _SMALLEST_SD = 0.25  # of a category's column, so that a rare level does not out
 
 
 class View(NamedTuple):
-    """Rows of one table, twice."""
+    """Rows of one table as two arrays: Z for linear models and kernels, T for trees."""
 
     Z: Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
     T: Floats  # (n, d) standardised numbers and levels of categories, NaN where missing

@@ -38,7 +38,7 @@ class Probe(NamedTuple):
 
 
 def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
-    """The pairs of 64 random columns. O(nnz)."""
+    """Joint counts of the pairs of 64 random columns, as seen and as expected. O(nnz)."""
     m, n, nn, paired, *_ = counts
     chosen = np.sort(rng.choice(len(n), size=min(_PROBED, len(n)), replace=False))
     joint = parts.total(_joint_counts, chosen)[0]
@@ -48,7 +48,7 @@ def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
 
 
 def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[Floats]:
-    """Rows with both of every two columns (chosen, chosen)."""
+    """Numbers of rows that have both columns of a pair (chosen, chosen)."""
     place = np.full(rows.shape[1], -1, np.int32)
     place[chosen] = np.arange(len(chosen))
     counts = np.zeros((len(chosen), len(chosen)), np.int64)
@@ -57,7 +57,7 @@ def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[Floats]:
 
 
 def probe_tables(sums: Sums) -> Probe:
-    """All pairs. O(d^2)."""
+    """Joint counts of all pairs of columns, as seen and as expected. O(d^2)."""
     upper = np.triu_indices(len(sums.N), 1)
     n = np.diag(sums.N).copy()
     kappa = kappa_of(n, sums.nn, sums.m)
@@ -65,7 +65,7 @@ def probe_tables(sums: Sums) -> Probe:
 
 
 def describe(probe: Probe, spectrum: Spectrum) -> dict[str, Any]:
-    """The diagnostics that POPCA publishes."""
+    """The fitted attributes of POPCA that describe its data, by name."""
     counts, paired = probe.counts, len(probe.counts) > 0
     gap = float(np.mean(np.abs(counts - probe.expected)) / max(float(np.mean(counts)), 1e-12)) if paired else 0.0
     return {

@@ -41,7 +41,7 @@ _BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
 
 
 class Fit(NamedTuple):
-    """A model and how it was learned."""
+    """A model, how many steps it took, and whether they settled."""
 
     model: LowRankGaussian
     n_iter: int = 0

@@ -251,7 +251,7 @@ def _sets(size: int) -> int:
 
 
 def marked(places: NDArray[np.intp], n: int) -> NDArray[np.bool_]:
-    """Marks (n,), True at these places."""
+    """A mask (n,) that is True at these places."""
     marks = np.zeros(n, bool)
     marks[places] = True
     return marks

@@ -324,7 +324,7 @@ class SharedRls(ForgettingTracker):
         self._remember(delta)
 
     def moves_all(self, rows: Observed) -> bool:
-        """V is normalised every so many steps."""
+        """Whether these rows reach a step after which V is normalised."""
         every = max(1024, len(self.v) // 16)
         return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
 
@@ -348,7 +348,7 @@ class SharedRls(ForgettingTracker):
 
 
 class Grouse(Tracker):
-    """GROUSE, greedy or damped."""
+    """Tracker of GROUSE: one geodesic step a row, greedy or damped."""
 
     whole = ("clock", "t", "t_inverse")
     rules: ClassVar[dict[str, Rule]] = Tracker.rules | dict.fromkeys(("t", "t_inverse"), _doubles("d", "d"))

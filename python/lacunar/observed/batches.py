@@ -239,7 +239,7 @@ class Entries(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Entries]) -> Entries:
-        """One after the other."""
+        """The entries of all parts, one part after the other."""
         return parts[0] if len(parts) == 1 else cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def split(self, row: int) -> tuple[Entries, Entries]:
@@ -248,7 +248,7 @@ class Entries(NamedTuple):
         return Entries(*(column[:at] for column in self)), Entries(*(column[at:] for column in self))
 
     def table(self, first: int, n_rows: int, n_columns: int) -> Observed:
-        """Rows from `first` on."""
+        """Entries of `n_rows` rows, numbered from `first` on, as a table."""
         try:
             return Observed.from_triplets(self.row - first, self.col, self.value, shape=(n_rows, n_columns))
         except ValueError:

@@ -67,7 +67,7 @@ class Piece(NamedTuple):
 
     @classmethod
     def joined(cls, pieces: list[Piece]) -> Piece:
-        """One after the other."""
+        """The rows of all pieces, one piece after the other."""
         if len(pieces) == 1:
             return pieces[0]
         shifts = np.cumsum([0] + [len(piece.indices) for piece in pieces])
@@ -172,11 +172,11 @@ def _check_order() -> None:
 
 
 class UnsoundError(Exception):
-    """The reason why a file is refused."""
+    """A file is damaged; the text says how."""
 
 
 class Header(NamedTuple):
-    """What the footer says of all rows."""
+    """Shape and dtype of all rows, and what else the footer says."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -248,7 +248,10 @@ class BlockFile:
 
     def blocks(self, first: int = 0) -> Iterator[Piece]:
         """Blocks from number `first` on, in order, through one private buffer."""
-        buffer, pool = np.empty(int(self.table["size"].max(initial=0)), np.uint8), _BufferPool(self.table, self.header.dtype)
+        buffer, pool = (
+            np.empty(int(self.table["size"].max(initial=0)), np.uint8),
+            _BufferPool(self.table, self.header.dtype),
+        )
         with self._reading() as stream:
             for number in range(first, len(self.table)):
                 piece = self._sound(self._block, stream, number, buffer, pool)
@@ -419,7 +422,7 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
 
 
 def is_block_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like one of these."""
+    """Whether a file begins with the mark of a block file."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:

@@ -30,7 +30,7 @@ Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], tuple[int, i
 
 
 def _new(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Entries:
-    """Entries in arrays that were just computed."""
+    """Three arrays that were just computed, marked as private, and the shape."""
     indptr, indices, values = arrays
     return mark_private(indptr), mark_private(indices), mark_private(values), shape
 

@@ -154,7 +154,7 @@ def read_archive(path: str | os.PathLike[str], *, kind: str) -> tuple[dict[str, 
 
 
 class _UnsoundError(Exception):
-    """The reason why an archive is refused."""
+    """An archive is damaged; the text says how."""
 
 
 def _read_file(source: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -271,7 +271,7 @@ MAX_DIMENSIONS = 32  # of NumPy 1
 
 
 class NpyHeader(NamedTuple):
-    """What the head of a .npy file says."""
+    """Dtype, shape and order of an array, from the head of its .npy file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

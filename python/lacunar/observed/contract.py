@@ -101,7 +101,7 @@ def _as_read(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def refuse_wide(n_cols: int) -> None:
-    """Column numbers are int32."""
+    """ValueError for more columns than numbers of 32 bits can count."""
     if n_cols > MAX_COLUMNS:
         raise ValueError(
             f"X must have at most {MAX_COLUMNS} columns, since column numbers are stored in 32 bits; got {n_cols}. "
@@ -185,7 +185,7 @@ def _refuse_flat(X: Any) -> NoReturn:
 
 
 def _remedy(X: Any) -> str | None:
-    """What to pass instead of X; None where X may be a table."""
+    """Advice for messages: what to pass instead of X. None where X may be a table."""
     if all(hasattr(X, name) for name in ("X", "obs", "var")):  # AnnData
         return "Pass its values: X.to_df(), or X.X with sparse_missing='nan' where what is not stored is zero."
     if nw.dependencies.is_into_series(X) or _is_arrow_column(X):
@@ -362,7 +362,7 @@ def check_no_duplicates(coo: Any) -> None:
 
 
 def refuse_duplicate(row: int, col: int) -> NoReturn:
-    """A cell that comes twice has no one value."""
+    """ValueError that names a cell given twice."""
     raise ValueError(
         f"every cell may come once; row {row}, column {col} comes more than once. "
         "Use Observed.from_triplets(..., duplicates='last' or 'mean') to say which value counts."
@@ -370,7 +370,7 @@ def refuse_duplicate(row: int, col: int) -> NoReturn:
 
 
 def check_sparse_missing(sparse_missing: str) -> None:
-    """The meaning of what a sparse matrix does not store is named, never guessed."""
+    """ValueError for a `sparse_missing` that is not one of its two words."""
     if sparse_missing not in ("absent", "nan"):
         raise ValueError(
             f"sparse_missing must be 'absent' (not stored = missing) or 'nan' (not stored = zero); got {sparse_missing!r}."
@@ -378,7 +378,7 @@ def check_sparse_missing(sparse_missing: str) -> None:
 
 
 def check_duplicates_policy(duplicates: str) -> None:
-    """How repeated triplets are settled."""
+    """ValueError for a `duplicates` that is not one of its three words."""
     if duplicates not in ("error", "last", "mean"):
         raise ValueError(f"duplicates must be 'error', 'last' or 'mean'; got {duplicates!r}.")
 

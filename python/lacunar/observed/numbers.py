@@ -181,7 +181,7 @@ def column_numbers(series: Any, name: Any) -> NDArray[np.float64]:
 
 
 def _stored_numbers(values: NDArray[Any], name: Any, dtype: Any) -> NDArray[Any]:
-    """What a library stores in a column of a type of its own."""
+    """Numbers (n,) of a column whose type is the library's own, such as categories; TypeError where it holds none."""
     if values.ndim != 1 or values.dtype.kind in "cmMV":
         refuse_column(name, dtype if values.dtype.kind == "O" or values.ndim != 1 else values.dtype)
     return numbers_of(values, Place(column=repr(name)))
@@ -230,7 +230,7 @@ def plain_arrow(column: Any) -> Any:
 
 
 def without_nulls(cells: NDArray[np.float64], valid: tuple[NDArray[np.uint8], int] | None) -> NDArray[np.float64]:
-    """Cells with NaN for nulls."""
+    """Cells (n,), with NaN where the bits of `valid` say null."""
     if valid is None:
         return cells
     bits, first = valid

@@ -24,10 +24,10 @@ _KINDS = {"f": "floats", "i": "whole numbers", "b": "truth values", "U": "text",
 
 
 class Rule(Protocol):
-    """What one part must be."""
+    """A check of one stored value."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        """ValueError where it is not; names of sizes that are new are settled."""
+        """ValueError where the value breaks the rule; sizes that have no value yet take the ones it has."""
         ...
 
 
@@ -122,7 +122,7 @@ class OneOrMany:
 
 @dataclass(frozen=True)
 class Table:
-    """An `Observed`, which has checked its own arrays."""
+    """An `Observed` of this shape and dtype; it has checked its own arrays."""
 
     shape: tuple[Dim, Dim]
     dtype: Any = None
@@ -135,7 +135,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Word:
-    """One of some words; any text without words."""
+    """Text: one of `words`, or any where there are none."""
 
     words: tuple[str, ...] = ()
 
@@ -146,7 +146,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Flag:
-    """True or False."""
+    """A truth value: True or False."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, bool | np.bool_):
@@ -166,7 +166,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Optional:
-    """What a rule says, or None."""
+    """None, or a value that keeps the rule."""
 
     rule: Rule
 
@@ -177,7 +177,7 @@ class Optional:
 
 @dataclass(frozen=True)
 class Sometimes:
-    """What a rule says, of an attribute that some fits do not set: every other attribute that a class has a rule for must be there."""
+    """A value that keeps the rule, of an attribute that some fits do not set. All others that have a rule must be there."""
 
     rule: Rule
 
@@ -187,7 +187,7 @@ class Sometimes:
 
 @dataclass(frozen=True)
 class Anything:
-    """What says nothing of a prediction, or is checked by `_check_loaded`; it must be there."""
+    """Any value: `_check_loaded` checks it, or no prediction depends on it. It must be there."""
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None: ...
 
