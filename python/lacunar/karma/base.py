@@ -27,7 +27,19 @@ from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import FileScoreMixin, TakesMissing, check_sum_of_weights, refuse_masked
-from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Sometimes, Table, Word, floats, whole
+from lacunar.observed.rules import (
+    COLUMNS,
+    COUNT,
+    LABELS,
+    Instance,
+    Number,
+    ObservedTable,
+    Rule,
+    Sometimes,
+    Word,
+    floats,
+    whole,
+)
 from lacunar.observed.stored import over_files
 
 Engine = PrimalModel | OnlineModel
@@ -216,7 +228,7 @@ class KarmaBatch(KarmaBase):
         **KarmaBase._schema,
         "solver_": Word(("gram", "primal")),
         "support_": Sometimes(whole("s", distinct=True)),
-        "support_rows_": Sometimes(Table(("s", "d"))),
+        "support_rows_": Sometimes(ObservedTable(("s", "d"))),
         "dual_coef_": Sometimes(floats("s", "o")),
         "gap_": Sometimes(Number()),
     }

@@ -21,7 +21,7 @@ from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import TakesMissing, validate_X
-from lacunar.observed.rules import COLUMNS, Instance, Number, Rule, Sometimes, Table, Word, floats
+from lacunar.observed.rules import COLUMNS, Instance, Number, ObservedTable, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
 
 _PROBES = 500  # rows that the error is estimated on
@@ -108,7 +108,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         **COLUMNS,
         "kernel_": Instance(KernelForm),
         "method_": Word(("exact", "nystroem")),
-        "landmarks_": Sometimes(Table(("landmarks", "d"))),
+        "landmarks_": Sometimes(ObservedTable(("landmarks", "d"))),
         "whitening_": Sometimes(floats("landmarks", "outputs")),
         "approximation_error_": Number(finite=False),
     }

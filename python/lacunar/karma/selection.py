@@ -32,7 +32,7 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.kernels import KernelForm, PairSums, RadialForm, fitted_kernels
 from lacunar.observed import Observed
-from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Table, Word, check_parts, floats
+from lacunar.observed.rules import Anything, Array, Instance, Items, ObservedTable, Rule, Word, check_parts, floats
 
 __all__ = ["KernelSelection"]
 Complete = Callable[[Floats], Floats]
@@ -430,7 +430,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         "forms_": Items(Instance(Form), "kernels"),
         "coef_": floats("kernels", "m", "q"),
         "offset_": floats("q"),
-        "rows_": Table(("m", "columns")),
+        "rows_": ObservedTable(("m", "columns")),
         "completed_": Array("f", ("m", "columns"), optional=True),
         "expansions_": Anything(),
     }

@@ -13,7 +13,7 @@ from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at, diverged
 from lacunar.kernels import KernelForm, RowSums, refuse_range
 from lacunar.observed import Observed
 from lacunar.observed.memory import mark_private
-from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
+from lacunar.observed.rules import Instance, Number, ObservedTable, Rule, check_parts, floats
 
 _ARRAYS = ("rows", "first", "second", "clock")
 _STATE: dict[str, Rule] = {
@@ -302,7 +302,9 @@ class OnlineModel(AlgorithmOne):
     def from_state(cls, state: dict[str, Any]) -> OnlineModel:
         """The model whose `state` this is. ValueError where its parts contradict each other."""
         check_parts({name: state.get(name) for name in STEP_RULE}, STEP_RULE, "state_", {})
-        check_parts(state, _STATE | {"rows": Table(("rows", "n_features"), np.dtype(state["dtype"]))}, "state_", {})
+        check_parts(
+            state, _STATE | {"rows": ObservedTable(("rows", "n_features"), np.dtype(state["dtype"]))}, "state_", {}
+        )
         model = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})
         rows, first, second = state["rows"], np.asarray(state["first"]), np.asarray(state["second"])
         model._stored = _Stored(Support.of(rows, first, second, model.form), np.array(state["clock"]))

@@ -14,7 +14,7 @@ from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, dive
 from lacunar.karma.support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
-from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
+from lacunar.observed.rules import Instance, Number, ObservedTable, Rule, check_parts, floats
 
 _LINE = 64  # bytes of a cache line: wide loads that straddle two of them cost twice
 
@@ -480,7 +480,7 @@ def _check_state(state: Mapping[str, Any]) -> None:
     rules = _HEAD | {"first": tables, "second": Instance(type(None)) if state["iterate"] == "last" else tables}
     rules["clock"] = floats(3, dtype=np.float64)
     if _is_wide(table, dtype):
-        rules["pending_rows"] = Table(("pending", "n_features"), dtype)
+        rules["pending_rows"] = ObservedTable(("pending", "n_features"), dtype)
         rules |= dict.fromkeys(("pending_first", "pending_second"), floats("pending", "n_outputs", dtype=np.float64))
     check_parts(state, rules, "state_", sizes)
 

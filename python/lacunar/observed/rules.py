@@ -121,7 +121,7 @@ class OneOrMany:
 
 
 @dataclass(frozen=True)
-class Table:
+class ObservedTable:
     """An `Observed` of this shape and dtype; it has checked its own arrays."""
 
     shape: tuple[Dim, Dim]

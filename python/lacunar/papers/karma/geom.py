@@ -23,7 +23,7 @@ from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import ScoreMixin, TakesMissing, validate_X_y
-from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, ObservedTable, Rule, floats, whole
 
 _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
@@ -126,7 +126,7 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
         "objective_": floats("rounds", finite=False),
         "n_iter_": COUNT,
         "support_": whole("s", distinct=True),
-        "support_rows_": Table(("s", "d")),
+        "support_rows_": ObservedTable(("s", "d")),
         "dual_coef_": floats("s"),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
