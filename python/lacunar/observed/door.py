@@ -1,8 +1,9 @@
-"""The door: public input is checked here once, and only here are errors about it phrased.
+"""The door: tables, targets and weights are checked here once, and only here are errors about them phrased.
 
 A message says the argument, what it should be, what came (and in which row and column) and the remedy. First X and y of
-estimators, then pairs of ids, other arguments, magnitudes, and shards of one table. What `Observed` checks of its own arrays is
-in `contract`.
+estimators, then pairs of ids, and magnitudes. What `Observed` checks of its own arrays is in `contract`. Options that
+one family has are checked there: of kernels in `lacunar.kernels`, prices of columns in `lowrank.gaussian`, shards in
+`lowrank.parts`.
 """
 
 from __future__ import annotations
@@ -70,24 +71,30 @@ def refuse_file(X: Any) -> None:
     refuse_no_table(X)
     if isinstance(X, ObservedFile):
         raise TypeError(
-            f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or X.read()."
+            f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), "
+            "or X.read()."
         )
 
 
 def warn_if_counts(X: Any) -> None:
-    """Warn when a sparse matrix looks like counts, one-hot columns or TF-IDF weights: there absent means zero, not missing."""
+    """Warn when a sparse matrix looks like counts, one-hot columns or TF-IDF weights: there absent means zero, not
+    missing.
+    """
     X = X.tocsr()
     if X.nnz == 0 or X.nnz > 0.5 * np.prod(X.shape, dtype=float):
         return
     if _are_counts(X) or _are_weights(X):
         warn_user(
-            "X is sparse, stores no zero and looks like counts, one-hot columns or TF-IDF weights, yet sparse_missing='absent' takes what "
+            "X is sparse, stores no zero and looks like counts, one-hot columns or TF-IDF weights, yet "
+            "sparse_missing='absent' takes what "
             "is not stored as missing. Pass sparse_missing='nan' if it means zero.",
         )
 
 
 def _are_counts(X: Any) -> bool:
-    """Positive whole numbers, mostly ones, but for columns that nearly every row has: one continuous column beside one-hot ones."""
+    """Positive whole numbers, mostly ones, but for columns that nearly every row has: one continuous column beside
+    one-hot ones.
+    """
     whole_columns = np.bincount(X.indices, minlength=X.shape[1]) > 0.9 * X.shape[0]
     data = X.data[~whole_columns[X.indices]]
     mostly_ones = 2 * np.count_nonzero(data == 1) > data.size
@@ -159,7 +166,9 @@ class FileScoreMixin(ScoreMixin):
 
 
 def in_container(estimator: Any, rows: NDArray[np.float64], X: Any) -> Any:
-    """Completed rows as the frame that `set_output` asks for, with the names of the columns of `fit`; the array itself otherwise."""
+    """Completed rows as the frame that `set_output` asks for, with the names of the columns of `fit`; the array itself
+    otherwise.
+    """
     wish = _get_output_config("transform", estimator)["dense"]
     if wish == "default":
         return rows
@@ -239,7 +248,8 @@ def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
             del estimator.feature_names_in_
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features "
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features "
             "as input."
         )
 
@@ -269,10 +279,12 @@ def require_y(estimator: Any, y: Any, remedy: str) -> None:
 
 
 def plain_target(y: Any) -> Any:
-    """Labels or numbers of any library as NumPy holds them: booleans stay booleans, whole numbers whole numbers, text text.
+    """Labels or numbers of any library as NumPy holds them: booleans stay booleans, whole numbers whole numbers, text
+    text.
 
-    A missing label is NaN among floating-point numbers and None otherwise, in an array of objects. A frame of one column becomes an
-    array (n, 1), one of several columns an array (n, columns). What is no list, series, frame or masked array comes back as it is.
+    A missing label is NaN among floating-point numbers and None otherwise, in an array of objects. A frame of one
+    column becomes an array (n, 1), one of several columns an array (n, columns). What is no list, series, frame or
+    masked array comes back as it is.
     """
     if isinstance(y, Mapping | Set | str | bytes | Iterator):
         raise TypeError(
@@ -289,7 +301,8 @@ def plain_target(y: Any) -> Any:
         y = _labels_of(nw.from_native(y, series_only=True))
     if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
         raise TypeError(
-            f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for classes, and "
+            f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for "
+            "classes, and "
             "numbers, such as days since a date, for regression."
         )
     return _typed(_whole_labels(y))
@@ -317,18 +330,22 @@ def _of_list(labels: Any) -> NDArray[Any]:
 
 
 def _whole_labels(y: Any) -> Any:
-    """Labels as they came; an error for those that an array of text would merge: text with other kinds, and text that ends in NUL."""
+    """Labels as they came; an error for those that an array of text would merge: text with other kinds, and text that
+    ends in NUL.
+    """
     if getattr(getattr(y, "dtype", None), "kind", None) != "O":
         return y
     for at, label in np.ndenumerate(y):
         if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
             raise ValueError(
-                f"y must hold labels that do not end in the character NUL, which arrays of text drop; got {label!r} in row {at[0]}. Strip "
+                f"y must hold labels that do not end in the character NUL, which arrays of text drop; got {label!r} "
+                f"in row {at[0]}. Strip "
                 "it, or use other labels."
             )
     if len({isinstance(label, str | bytes) for label in y.flat if not is_missing(label)}) > 1:
         raise TypeError(
-            "y must hold labels of one kind; got strings and others. Convert all of them to strings, and leave None where unknown."
+            "y must hold labels of one kind; got strings and others. Convert all of them to strings, and leave None "
+            "where unknown."
         )
     return y
 
@@ -359,7 +376,8 @@ def refuse_masked(values: Any, name: str) -> Any:
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise ValueError(
-            f"{name} must be known for every row; it is masked in row {row}. Drop that row, or fill in a value (masked.filled)."
+            f"{name} must be known for every row; it is masked in row {row}. Drop that row, or fill in a value "
+            "(masked.filled)."
         )
     return values
 
@@ -382,9 +400,9 @@ def read_target(
 ) -> PartialTarget:
     """Labels, or with `y_numeric` numbers: (n,), or with `multi_output` (n, targets) too; infinity is refused.
 
-    What is NaN, None or NA is unknown. `unknown` says how many may be: "none", "some" but not all of a target, or "all". Labels
-    that are unknown come back as any value, numbers as NaN. `allow_tiny` allows numbers whose squares vanish, for an estimator
-    that scales them; `item` says in messages what a label belongs to.
+    What is NaN, None or NA is unknown. `unknown` says how many may be: "none", "some" but not all of a target, or
+    "all". Labels that are unknown come back as any value, numbers as NaN. `allow_tiny` allows numbers whose squares
+    vanish, for an estimator that scales them; `item` says in messages what a label belongs to.
     """
     values = _array_of(plain_target(y), multi_output)
     if y_numeric:
@@ -466,11 +484,15 @@ def flat_target(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
-    """Warn once that rows have no label, `known` says which do; a missing label may be meant, or an accident of reading."""
+    """Warn once that rows have no label, `known` says which do; a missing label may be meant, or an accident of
+    reading.
+    """
     if not known.all():
         warn_user(
-            f"{np.count_nonzero(~known)} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the low-rank model "
-            "learn from them, the predictors of y from the rows that have one. Drop them from X and y if this is not meant.",
+            f"{np.count_nonzero(~known)} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the "
+            "low-rank model "
+            "learn from them, the predictors of y from the rows that have one. Drop them from X and y if this is not "
+            "meant.",
         )
 
 
@@ -511,11 +533,13 @@ def read_id(value: Any, name: str) -> Hashable:
         sound = value is not None and bool(value == value) and value not in (math.inf, -math.inf)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} must be hashable (a number, a string, a tuple); got {type(value).__name__}. Use tuple() for a list."
+            f"{name} must be hashable (a number, a string, a tuple); got {type(value).__name__}. Use tuple() for a "
+            "list."
         ) from None
     if not sound:
         raise ValueError(
-            f"{name} must be an id, not NaN, infinity or None; got {value!r}. Drop observations without a row or column."
+            f"{name} must be an id, not NaN, infinity or None; got {value!r}. Drop observations without a row or "
+            "column."
         )
     known: Hashable = value
     return known
@@ -544,7 +568,8 @@ def _refuse_table(X: Any) -> None:
     if sp.issparse(X) or isinstance(X, Observed):
         kind = "sparse input" if sp.issparse(X) else "an Observed table"
         raise TypeError(
-            f"X must be pairs (row id, column id): {kind} is not supported. Use pairs, y = lacunar.completion.table_pairs(X)."
+            f"X must be pairs (row id, column id): {kind} is not supported. Use pairs, y = "
+            "lacunar.completion.table_pairs(X)."
         )
 
 
@@ -553,7 +578,8 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
         X = as_array(X, keep_kind=True)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(
-                f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or the tuple "
+                f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or "
+                "the tuple "
                 "(rows, cols)."
             )
         return read_ids(X[:, 0], "rows"), read_ids(X[:, 1], "cols")
@@ -580,14 +606,17 @@ SMALLEST = 1e-150  # squares of so small numbers keep their digits
 
 
 def check_magnitude(values: NDArray[Any], name: str, *, allow_tiny: bool = False) -> None:
-    """Targets (n,) or (n, targets) of moderate size, and none so tiny that squares vanish unless `allow_tiny`; NaN and 0 are let through."""
+    """Targets (n,) or (n, targets) of moderate size, and none so tiny that squares vanish unless `allow_tiny`; NaN and
+    0 are let through.
+    """
     if not allow_tiny:
         refuse_tiny(values, name)
     large = np.abs(values) > LARGEST
     if large.any():
         at = np.argwhere(large)[0]
         raise ValueError(
-            f"{name} must be at most {LARGEST:g} in modulus, so that squares stay finite; got {values[tuple(at)]:g} in row "
+            f"{name} must be at most {LARGEST:g} in modulus, so that squares stay finite; got {values[tuple(at)]:g} "
+            "in row "
             f"{int(at[0])}. Use other units."
         )
 
@@ -599,7 +628,8 @@ def check_sum_of_weights(weight: NDArray[np.float64]) -> None:
     if not total <= LARGEST:
         row = int(np.argmax(weight))  # a NaN before all others
         raise ValueError(
-            f"sample_weight must be finite with a sum of at most {LARGEST:g}; it sums to {total:g}, with {weight[row]:g} in row {row}. "
+            f"sample_weight must be finite with a sum of at most {LARGEST:g}; it sums to {total:g}, with "
+            f"{weight[row]:g} in row {row}. "
             "Divide the weights by their mean."
         )
 
@@ -609,7 +639,8 @@ def refuse_tiny(values: NDArray[Any], name: str) -> None:
     largest = float(np.abs(values).max(initial=0.0, where=~np.isnan(values)))
     if 0 < largest < SMALLEST:
         raise ValueError(
-            f"{name} must reach {SMALLEST:g} in modulus, so that squares do not vanish; its largest is {largest:g}. Use other units."
+            f"{name} must reach {SMALLEST:g} in modulus, so that squares do not vanish; its largest is {largest:g}. "
+            "Use other units."
         )
 
 
@@ -617,10 +648,13 @@ _LEAST_ROOT = 1e-90  # noise, and products of squares, are kept above the square
 
 
 def check_squares(n: NDArray[Any], sums: NDArray[np.float64], squares: Any) -> None:
-    """Numbers or weights (d,), sums (d,) and sums of squares of entries that are not standardised: all 0, or squares that do not vanish."""
+    """Numbers or weights (d,), sums (d,) and sums of squares of entries that are not standardised: all 0, or squares
+    that do not vanish.
+    """
     if np.any(sums) and np.sqrt(np.sum(squares) / np.sum(n)) < _LEAST_ROOT:
         raise ValueError(
-            f"X must hold values whose root mean square is at least {_LEAST_ROOT:g}, so that their squares do not vanish; it is below "
+            f"X must hold values whose root mean square is at least {_LEAST_ROOT:g}, so that their squares do not "
+            "vanish; it is below "
             "that. Use other units, or scale the columns (sklearn.preprocessing.StandardScaler keeps NaN)."
         )
 
@@ -629,6 +663,7 @@ def check_sums(sums: NDArray[np.float64], what: str) -> None:
     """Sums of products of entries that did not overflow."""
     if not np.isfinite(sums).all():
         raise ValueError(
-            f"X must hold values whose {what} float64 can hold; they overflow. Scale the columns (sklearn.preprocessing."
+            f"X must hold values whose {what} float64 can hold; they overflow. Scale the columns "
+            "(sklearn.preprocessing."
             f"StandardScaler keeps NaN), or leave out values beyond {LARGEST:g}."
         )
