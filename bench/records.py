@@ -27,6 +27,7 @@ import tokenize
 import tomllib
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ KERNELS = {  # folders of cpp/lib and cpp/kernels that a family calls
 # -- the code that is measured ------------------------------------------------------------------------------------------
 
 
+@cache  # many records reach the same modules
 def bare(source: str) -> str:
     """Python source without comments, docstrings and empty lines: the same text on every version of Python."""
     lines = source.splitlines()
@@ -61,10 +63,13 @@ def bare(source: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-def imported(source: str) -> set[tuple[str, str]]:
+@cache
+def imported(source: str) -> frozenset[tuple[str, str]]:
     """(module, name) of everything that is imported from lacunar."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    return {(n.module, a.name) for n in nodes if n.module and n.module.split(".")[0] == "lacunar" for a in n.names}
+    return frozenset(
+        (n.module, a.name) for n in nodes if n.module and n.module.split(".")[0] == "lacunar" for a in n.names
+    )
 
 
 def defined_in(module: str, name: str) -> str:
@@ -79,7 +84,7 @@ def defined_in(module: str, name: str) -> str:
 def library(sources: Iterable[str]) -> dict[str, str]:
     """Bare source of the modules of lacunar that these sources reach, by path, and of the kernels of their families."""
     reached: dict[str, str] = {}
-    names = set().union(*(imported(source) for source in sources))
+    names: set[tuple[str, str]] = set().union(*(imported(source) for source in sources))
     while names:
         module = defined_in(*names.pop())
         family = module.split(".")[1] if "." in module else ""
