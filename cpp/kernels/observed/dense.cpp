@@ -56,7 +56,7 @@ bool read(const S* row, const double* center, const double* scale, Offset n_cols
     for (Offset j = 0; j < n_cols; ++j) out[j] = static_cast<T>((static_cast<double>(row[j]) - center[j]) / scale[j]);
   const T most = scale == nullptr ? kLargest<T> : kFar<T>;
   typename CountOf<T>::type away = 0;
-  for (Offset j = 0; j < n_cols; ++j) away += (out[j] == out[j]) != ((out[j] < 0 ? -out[j] : out[j]) <= most);
+  for (Offset j = 0; j < n_cols; ++j) away += (out[j] == out[j]) != ((-most <= out[j]) & (out[j] <= most));
   return away == 0;
 }
 
@@ -85,7 +85,7 @@ bool standardise(const S* values, const Index* columns, const Columns& by, Offse
   for (Offset p = 0; p < count; ++p) {
     const Index j = columns[p];
     const T scaled = static_cast<T>((static_cast<double>(values[p]) - by.center[j]) / by.scale[j]);
-    away |= !((scaled < 0 ? -scaled : scaled) <= far);
+    away |= !((-far <= scaled) & (scaled <= far));
     const T above = scaled < -most ? -most : scaled;
     out[p] = above > most ? most : above;
   }
