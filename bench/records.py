@@ -7,7 +7,8 @@
 A record is a JSON file in docs/measured/records: the table, the command that made it, commit and date, how often it was run, and a hash of the
 code that was measured. A page has a place for it, `<!-- table NAME -->` to `<!-- /table -->`; a figure within a sentence has
 `<!-- figure NAME KEY -->` to `<!-- / -->`, which `write` never leaves at the
-beginning of a line. Where the code has changed since, the page says so below its title.
+beginning of a line. Where the code has changed since, the page says so below its title. A NAME of bench/views.toml is a table that is made of rows of
+several records: docs/user quotes no figure but in such tables.
 """
 
 from __future__ import annotations
@@ -194,6 +195,17 @@ def measure(name: str) -> Path:
     return save(name, table, command=wanted["command"], computes=[source], repeats=wanted["repeats"])
 
 
+def views() -> dict[str, dict[str, Any]]:
+    """The tables that are made of other tables' rows, by name."""
+    path = ROOT / "bench" / "views.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def records_of(name: str) -> list[str]:
+    """The records that a table is made of: itself, or those of a view."""
+    return list(dict.fromkeys(row[1] for row in views()[name]["rows"])) if name in views() else [name]
+
+
 def read(name: str) -> dict[str, Any]:
     path = RECORDS / f"{name}.json"
     if not path.is_file():
@@ -215,16 +227,57 @@ BEGINS = re.compile(r"^[ >*+-]*<!-- figure .*", re.M)
 FIXED = "<!-- not measured -->\n"  # above a table of definitions or bounds
 
 
+def duel(view: dict[str, Any], words: str, name: str, row: str) -> str:
+    """A line of a view: what is compared, our figure, and the least of the rivals'."""
+    head, figures = (lines := grid(read(name)["table"]))[0], {line[0]: line for line in lines[1:]}
+    if row not in figures:
+        raise SystemExit(f"a view asks for the row {row!r} of the record {name}, which has {', '.join(figures)}.")
+    at = dict(zip(head[1:], figures[row][1:], strict=True))
+    rivals = {
+        rival: float(at[rival])
+        for rival in at
+        if rival not in (view["ours"], *view["without"], "") and at[rival] != "-"
+    }
+    best = [rival for rival, figure in rivals.items() if figure == min(rivals.values())]
+    measure = f"[{head[0]}]({view['links'][name]})"
+    return f"| {words} | {measure} | `{row}` | {at[view['ours']]} | {', '.join(best)} | {at[best[0]]} |"
+
+
+def view_of(name: str) -> str:
+    """The learner beside the best of its rivals, a line a row of a record, and where the figures come from."""
+    view = views()[name]
+    head = f"| {view['first']} | figure | of | lacunar | best rival | its figure |\n|---|---|---|---|---|---|"
+    made = {f"commit `{(r := read(n))['commit']}`, {r['date']}" for n in records_of(name)}
+    return "\n".join(
+        [
+            "",
+            head,
+            *(duel(view, *row) for row in view["rows"]),
+            "",
+            f"From the tables linked, {'; '.join(sorted(made))}.",
+            "",
+            "",
+        ]
+    )
+
+
 def table_of(name: str) -> str:
+    if name in views():
+        return view_of(name)
     record = read(name)
     source = f"`{record['command']}`, commit `{record['commit']}`, {record['date']}; {record['repeats']}."
     return "\n" + "\n".join(record["table"]) + f"\n\n{source}\n\n"
 
 
-def cells(table: list[str]) -> dict[str, str]:
-    """Cells of a Markdown table by "ROW COLUMN", without what makes them bold or code; ROW is as many first cells as tell rows apart."""
+def grid(table: list[str]) -> list[list[str]]:
+    """Head and rows of a Markdown table, without what makes cells bold or code."""
     lines = [[cell.strip(" *`") for cell in line.strip("|").split("|")] for line in table if line.startswith("|")]
-    head, rows = (lines[0], lines[2:]) if lines else ([], [])
+    return lines[:1] + lines[2:]
+
+
+def cells(table: list[str]) -> dict[str, str]:
+    """Cells of a Markdown table by "ROW COLUMN"; ROW is as many first cells as tell rows apart."""
+    head, *rows = grid(table) or [[]]
     many = next((k for k in range(1, len(head)) if len({tuple(row[:k]) for row in rows}) == len(rows)), 1)
     return {f"{', '.join(row[:many])} {head[k]}": row[k] for row in rows for k in range(many, len(row))}
 
@@ -245,7 +298,8 @@ def old(name: str) -> bool:
 
 def age(text: str, measured: bool) -> str:
     """What stands below the title: the records that are older than their code, and on a page of measurements the tables that no command wrote."""
-    names = dict.fromkeys([found[1] for found in TABLE.findall(text)] + [found[1] for found in FIGURE.findall(text)])
+    places = [found[1] for found in TABLE.findall(text)] + [found[1] for found in FIGURE.findall(text)]
+    names = dict.fromkeys(name for place in places for name in records_of(place))
     older = [f"`{name}` ({read(name)['commit']})" for name in names if old(name)]
     rest = TABLE.sub("", text)
     copied = len(HEAD.findall(rest)) - rest.count(FIXED) if measured else 0

@@ -66,6 +66,47 @@ def test_a_page_gets_its_tables_and_figures_with_their_source(house, capsys):
     assert page.read_text() == text  # a second time changes nothing
 
 
+VIEW = """[duels]
+first = "the table"
+ours = "Ours"
+without = ["Part"]
+rows = [["small", "race", "a"], ["large", "race", "b"]]
+links = {race = "page.md"}
+"""
+
+
+def race(row_b):
+    records.save(
+        "race",
+        f"| error | `Ours` | X | Y | Z | `Part` |\n|---|---|---|---|---|---|\n| a | **.10*** | .30 | .20 | .20 | .05 |\n{row_b}",
+        command="python bench/some.py",
+        computes=["bench/some.py"],
+        repeats="once",
+    )
+
+
+def test_a_view_puts_ours_beside_the_best_of_its_rivals(house):
+    (house / "bench" / "views.toml").write_text(VIEW)
+    race("| b | .40 | **1e-3** | .20 | - | .1 |")
+    page = house / "docs" / "measured" / "page.md"
+    page.write_text("# A page\n\n<!-- table duels -->\n<!-- /table -->\n")
+    assert records.main(["write"]) == 0
+    text = page.read_text()
+    assert "| small | [error](page.md) | `a` | .10 | Y, Z | .20 |\n" in text
+    assert "| large | [error](page.md) | `b` | .40 | X | 1e-3 |\n\nFrom the tables linked, commit `1234567`, " in text
+    (house / "bench" / "some.py").write_text(SCRIPT.replace("return 1", "return 2"))
+    records.main(["write"])
+    assert "> Older than the code that they measure: `race` (1234567)." in page.read_text()
+
+
+def test_a_view_of_a_row_that_is_not_there_is_an_error(house):
+    (house / "bench" / "views.toml").write_text(VIEW)
+    race("| c | .40 | .1 | .2 | .3 | .1 |")
+    (house / "docs" / "measured" / "page.md").write_text("# A page\n\n<!-- table duels -->\n<!-- /table -->\n")
+    with pytest.raises(SystemExit, match=r"the row 'b' of the record race, which has a, c\."):
+        records.main(["write"])
+
+
 def test_no_line_begins_with_a_figure(house):
     """To Markdown it would be a block of HTML, and tear the sentence."""
     page = house / "docs" / "measured" / "page.md"
@@ -170,6 +211,12 @@ def test_a_place_without_a_record_is_an_error(house, place, message):
     (house / "docs" / "measured" / "page.md").write_text(f"# A page\n\n{place}\n")
     with pytest.raises(SystemExit, match=message):
         records.main(["write"])
+
+
+def test_pages_for_users_quote_no_figures():
+    """They have tables, made by `write`; a sentence says which way and links to what was measured."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "index.md", *(ROOT / "docs" / "user").glob("*.md")]
+    assert not [page.name for page in pages if "<!-- figure" in page.read_text(encoding="utf-8")]
 
 
 def test_the_pages_are_what_their_records_give():
