@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifie
 import lacunar
 from lacunar._random import generator
 from lacunar.comparison import load_problem
-from lacunar.comparison.comparison import make_splits
+from lacunar.comparison.schedule import make_splits
 from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.learner.folds import even_folds, repeats, rows_of, units_of
 

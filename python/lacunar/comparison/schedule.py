@@ -1,246 +1,312 @@
-"""The order of the fits when time is short: cheapest first, one repeat for all before a second, and cuts for a learner's own cost."""
+"""Cross-validation of learners on the same folds within a time limit: cheapest first, one repeat for all before a second."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from time import perf_counter
-from types import MappingProxyType
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter, time
+from typing import Any
 
-_GROWTH = 2.0  # of the slice of the first fold, so that costs are told apart up to this factor
-_OWN_SHARE = 0.9  # of its share of the time that a learner with a time limit of its own is given, for it may overrun
-_LEAST_OWN = 0.1  # seconds
-_HURRIED = 0.5  # of what its fits took, that such a learner can still be told to take
-_MARGIN, _SPARE = 1.1, 0.02  # fits differ: what is reserved for a fit, in shares of its mean, and for all, of the limit
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+
+from lacunar._random import generator
+from lacunar._threads import thread_count
+from lacunar.comparison.comparison import Comparison
+from lacunar.comparison.learners import Learner
+from lacunar.comparison.metrics import chosen_metrics
+from lacunar.comparison.problem import Problem
+from lacunar.comparison.rival import Rival, Run, Split, one_run
+from lacunar.learner.folds import rows_of
+from lacunar.uncertainty.shift import evenly
+
+# Rows that are compared on under a time limit, fewer of tables with more columns than this, and the fewest.
+_MOST_ROWS, _COLUMNS, _FEWEST_ROWS = 24_000, 100, 10_000
+_PILOTS, _FEWEST_PILOT_ROWS = (1 / 16, 1 / 4), 250  # shares of the training rows
+_OWN_SHARE, _LEAST_OWN = 0.9, 0.1  # of its share of the time that a learner with a limit of its own is told; seconds
+_SHORTER = 0.5  # of what its fits took, that such a learner can still be told to take
+_MARGIN = 1.1  # fits differ: what is kept for others, in shares of their mean
+_GRACE = 0.1  # of the time limit: what the others have when one fit has overrun it
 
 
-class Job(NamedTuple):
-    """A fit that may be run next."""
-
-    learner: int
-    split: int
-
-
-class Limits(NamedTuple):
-    """Seconds after which a fit is ended, and those that a learner with a `time_limit` of its own is told; None is no limit."""
-
-    seconds: float | None
-    own: float | None
-
-
-NO_LIMITS = Limits(None, None)
+def make_splits(
+    problem: Problem, folds: int, repeats: int, seed: int, most: int | None = None
+) -> tuple[list[Split], bool]:
+    """The folds, of at most so many rows: copies of a row in one, stratified by class where every class has at least one row for each fold."""
+    rows = sampled_rows(problem, most, seed)
+    units = np.unique(problem.units[rows], return_inverse=True)[1]
+    y = problem.y[rows][np.unique(units, return_index=True)[1]]  # of the first of every copies
+    stratified = problem.task == "classification" and np.unique(y, return_counts=True)[1].min() >= folds
+    kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
+    splits = kind(n_splits=folds, n_repeats=repeats, random_state=seed).split(np.zeros((len(y), 1)), y)
+    return [(rows[rows_of(train, units)], rows[rows_of(test, units)]) for train, test in splits], bool(stratified)
 
 
-class Schedule:
-    """Which fits are run, in which order, and which learners are left out because of what they cost themselves.
+def sampled_rows(problem: Problem, most: int | None, seed: int) -> NDArray[np.intp]:
+    """Rows that are compared on, in their order: all, or so many, with the classes in their shares."""
+    n = len(problem.y)
+    if most is None or n <= most:
+        return np.arange(n)
+    order = generator(seed).permutation(n)
+    if problem.task == "classification":
+        order = order[np.argsort(problem.y[order], kind="stable")]
+    return np.sort(order[evenly(n, most)])
 
-    What a fit costs is not known before the first fold. Every learner gets the same slice of time for it; who needs more waits until all
-    others are through, and is begun again with twice the slice. So a cheap learner never waits for a dear one, and costs the less of
-    the time the cheaper it is. The other folds of the first repeat are reserved for the cheapest learner, then for the next, and who
-    does not fit into what is left is cut. More repeats, split by split, are for all that are left, or for none.
+
+def evaluate(
+    problem: Problem,
+    competitors: list[Learner],
+    *,
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    n_jobs: int = 1,
+    metric: str | None = None,
+    time_limit: float | None = None,
+    fit_limit: float | None = None,
+    max_rows: int | None = None,
+    started: float | None = None,
+    on_start: Callable[[int, int, float | None], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+    keep_interrupted: bool = False,
+) -> Comparison:
+    """Cross-validate all learners on the same folds.
 
     Parameters
     ----------
-    order : sequence of int
-        Numbers of the learners, those first that are thought to be cheap.
-    folds, n_splits : int
-        Splits of the first repeat, and of all.
-    limit, fit_limit : float or None
-        Seconds for all and for one fit.
-    own : mapping of int to float
-        Learners whose fits can be told how long they may take, and the most that is useful. Their turn is last.
-    processes : int
-        Fits side by side.
-    started : float
-        When the clock began, by `perf_counter`.
-    cuts : mapping of int to str, default={}
-        Learners that are left out from the beginning, and why.
+    problem : Problem
+    competitors : list of Learner
+    folds, repeats : int, default=5, 3
+    seed : int, default=0
+        Of the folds and the learners.
+    n_jobs : int, default=1
+        Processes. The scores do not depend on it, without a time limit; the times do.
+    metric : str, optional
+        As for `compare`; the error rate or the root mean squared error by default.
+    time_limit, fit_limit : float, optional
+        Seconds for all, and for one fit with its predictions. No fit is ended in its middle: what earlier fits took, or fits on few rows,
+        decides whether the next one begins.
+    max_rows : int, optional
+        As for `compare`.
+    started : float, optional
+        When the clock of `time_limit` began, by `time.perf_counter`; now by default.
+    on_start : callable, optional
+        Called before each fit with the numbers of learner and split, and the seconds left, where they can be told.
+    on_run : callable, optional
+        Called after each run.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C ends the comparison with the runs that are finished, and `interrupted` set, rather than with KeyboardInterrupt.
 
-    Attributes
-    ----------
-    cuts : dict of int to str
-        All learners left out, and why.
-    enough : dict of int to int
-        The `limit` in seconds that would keep, or may keep, those of them for which one can be told.
-    own_limits : dict of int to float
-        What learners with a time limit of their own were told, at least.
-    stopped : bool
-        Whether time ended before all repeats were done.
+    Returns
+    -------
+    comparison : Comparison
+        A learner that fails once is left out of later splits, and so are, where time is short, the dearest.
+    """
+    splits, stratified = make_splits(problem, folds, repeats, seed, _most_rows(problem, max_rows, time_limit))
+    first, second = chosen_metrics(problem.task, metric, len(problem.classes))
+    rivals = [Rival(learner, cut=_too_many_rows(sum(map(len, splits[0])), learner)) for learner in competitors]
+    comparison = Comparison(
+        problem, rivals, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit
+    )
+    schedule = Schedule(
+        comparison, n_jobs, time_limit, fit_limit, perf_counter() if started is None else started, on_start, on_run
+    )
+    try:
+        schedule.run()
+    except KeyboardInterrupt:
+        if not keep_interrupted:
+            raise
+        comparison.interrupted = True
+    return comparison
+
+
+def _most_rows(problem: Problem, wish: int | None, time_limit: float | None) -> int | None:
+    """Rows to compare on, None for all. By default as many as most learners can do with, whatever the limit: one that a remark names is then enough."""
+    if wish is None and time_limit is not None:
+        return max(int(_MOST_ROWS * min(1.0, _COLUMNS / problem.X.shape[1])), _FEWEST_ROWS)
+    return wish or None
+
+
+def _too_many_rows(n: int, learner: Learner) -> str:
+    """Why a learner is not begun on so many rows; "" where it is."""
+    if learner.most_rows is None or n <= learner.most_rows:
+        return ""
+    return f"left out above {learner.most_rows} rows, for it costs time by their square; there are {n}"
+
+
+@dataclass
+class Schedule:
+    """The fits of a comparison, split by split. Before each, the dearest learners leave until the folds of the others fit into the time left.
+
+    Learners with a time limit of their own come last in a split, and are told to take their share of what the others leave.
     """
 
-    def __init__(
-        self,
-        order: Sequence[int],
-        folds: int,
-        n_splits: int,
-        *,
-        limit: float | None,
-        fit_limit: float | None,
-        own: Mapping[int, float],
-        processes: int,
-        started: float,
-        cuts: Mapping[int, str] = MappingProxyType({}),
-    ) -> None:
-        self.folds, self.n_splits = min(folds, n_splits), n_splits
-        self.limit, self.fit_limit = limit, fit_limit
-        self.own = own if limit is not None else {}
-        self.processes, self.started = processes, started
-        self.cuts = dict(cuts)
-        self.enough: dict[int, int] = {}
-        self.own_limits: dict[int, float] = {}
-        self.stopped = False
-        self._order = sorted((k for k in order if k not in self.cuts), key=lambda k: k in self.own)
-        self._failed: set[int] = set()
-        self._seconds: dict[int, list[float]] = {}  # of the fits that were finished, by learner
-        self._tried: dict[int, float] = {}  # the longest time after which a first fit was ended, by learner
-        self._slice = math.inf
+    comparison: Comparison
+    n_jobs: int
+    limit: float | None
+    fit_limit: float | None
+    started: float
+    on_start: Callable[[int, int, float | None], None] | None = None
+    on_run: Callable[[Run], None] | None = None
 
-    # -- the clock ------------------------------------------------------------------------------------------------------
+    def __post_init__(self) -> None:
+        self.end = math.inf if self.limit is None else self.started + self.limit
+        self.processes = thread_count(self.n_jobs)
+        self.rows = len(self.comparison.splits[0][0])
+        self.overrun = False
 
-    def elapsed(self) -> float:
-        """Seconds since the clock began."""
-        return perf_counter() - self.started
-
-    def seconds_left(self) -> float:
-        """Until the time limit; infinite without one."""
-        return math.inf if self.limit is None else self.limit - self.elapsed()
-
-    def cost(self, k: int) -> float:
-        """Mean seconds of a fit of learner k with its predictions; 0 before the first."""
-        seconds = self._seconds.get(k, [])
-        return sum(seconds) / len(seconds) if seconds else 0.0
-
-    def by_cost(self) -> list[int]:
-        """Learners that go on, cheapest first."""
-        return sorted((k for k in self._order if k in self._seconds and self._goes_on(k)), key=self.cost)
-
-    def _goes_on(self, k: int) -> bool:
-        return k not in self.cuts and k not in self._failed
-
-    def span(self, learners: Sequence[int], *, hurried: bool = False) -> float:
-        """Seconds of one split of these learners: processes share the sum, and none is shorter than the longest fit."""
-        costs = [self.cost(k) * (_HURRIED if hurried and k in self.own else 1.0) for k in learners]
-        return max(sum(costs) / self.processes, max(costs, default=0.0))
-
-    # -- the order ------------------------------------------------------------------------------------------------------
-
-    def batches(self) -> Iterator[list[Job]]:
-        """Fits that may be run side by side, one after another; `record` must be called for all of them before the next batch."""
-        yield from self._first_split()
-        for split in range(1, self.n_splits):
+    def run(self) -> None:
+        """Fit until all is done or time is over."""
+        self._pilots()
+        for split in range(len(self.comparison.splits)):
             if not self._has_room_for(split):
-                return
-            yield [Job(k, split) for k in self.by_cost()]
-
-    def _first_split(self) -> Iterator[list[Job]]:
-        waiting = [k for k in self._order if k not in self.own]
-        self._slice = self.seconds_left() * self.processes / max(len(self._order) * self.folds, 1)
-        while waiting:
-            yield [Job(k, 0) for k in waiting]
-            waiting = [k for k in waiting if self._goes_on(k) and k not in self._seconds]
-            share = self._free() / (self.folds * (2 if self.own else 1))  # half is for those whose turn is last
-            if share <= self._slice:
-                self._cut_untold(waiting)
                 break
-            self._slice = share if len(waiting) == 1 else min(_GROWTH * self._slice, share)
-        self._slice = math.inf
-        last = [k for k in self._order if k in self.own]
-        if last:
-            yield [Job(k, 0) for k in last]
-            self._cut_untold([k for k in last if self._goes_on(k) and k not in self._seconds])
+            self._fit_split(split)
+        for rival in self._going():
+            if not rival.runs:
+                rival.cut = "not begun before the time limit was over; --time-limit allows more"
+        done, total = [len(rival.runs) for rival in self._going()], len(self.comparison.splits)
+        self.comparison.stopped = min(done, default=total) < total
 
-    def _free(self) -> float:
-        """Seconds that are left when all learners whose cost is known have the first repeat."""
-        return self.seconds_left() - self._reserved(self.by_cost(), self.folds - 1)
+    # -- fits -----------------------------------------------------------------------------------------------------------
 
-    def _reserved(self, learners: Sequence[int], splits: int) -> float:
-        """Seconds that nobody else may use."""
-        return _MARGIN * splits * self.span(learners) + _SPARE * (self.limit or 0.0) if splits > 0 else 0.0
-
-    def _cut_untold(self, waiting: Sequence[int]) -> None:
-        """Learners whose first fit did not come to its end, and whose folds cannot."""
-        free = max(self._free(), 0.0)
-        for k in waiting:
-            if not self._tried.get(k):
-                self.cuts[k] = "not begun before the time limit was over; --time-limit allows more"
+    def _pilots(self) -> None:
+        """Fits on few rows, where time may be short and fits on all are long enough: what a learner costs before its first fold."""
+        train, test = self.comparison.splits[0]
+        order = generator(self.comparison.seed).permutation(train)
+        for share in _PILOTS if self.limit is not None or self.fit_limit is not None else ():
+            rows = int(share * self.rows)
+            if rows < _FEWEST_PILOT_ROWS:
                 continue
-            self.enough[k] = math.ceil(
-                self.elapsed() + self.seconds_left() - free + _GROWTH * self.folds * self._tried[k]
-            )
-            self.cuts[k] = (
-                f"a fit takes more than {_time(self._tried[k])}: its {self.folds} folds do not fit into the {_time(free)} left after the "
-                f"cheaper learners; --time-limit {self.enough[k]} may keep it"
-            )
+            rivals = [rival for rival in self._going() if not self._obeys(rival)]
+            for rival, run in self._fits(rivals, 0, (order[:rows], test[: int(share * len(test))])):
+                if not run.error:
+                    rival.pilots.append((rows, run.wall_seconds))
+                    self._check_fit(rival, rival.cost(self.rows), "about ")
+            self._leave_out(self.comparison.folds)
 
-    def _has_room_for(self, split: int) -> bool:
-        """Whether a split is begun; in the first repeat the dearest learner leaves until all its folds fit into the time."""
-        learners = self.by_cost()
-        splits, hurried = self.folds - split, split < self.folds
-        while len(learners) > 1 and splits * self.span(learners, hurried=hurried) > self.seconds_left():
-            self._cut_dearest(learners, splits)
-            learners = self.by_cost()
-        self.stopped = self.stopped or self.span(learners, hurried=hurried) > self.seconds_left()
-        return bool(learners) and not self.stopped
+    def _fit_split(self, split: int) -> None:
+        going = self._going()
+        for rivals in ([x for x in going if not self._obeys(x)], [x for x in going if self._obeys(x)]):
+            for rival, run in self._fits(rivals, split, self.comparison.splits[split]):
+                rival.runs.append(run)
+                self._check_fit(rival, run.wall_seconds)
+                if self.on_run is not None:
+                    self.on_run(run)
 
-    def _cut_dearest(self, learners: Sequence[int], splits: int) -> None:
-        *cheaper, k = learners
-        seconds = max(self.seconds_left() - splits * self.span(cheaper), 0.0)
-        self.enough[k] = math.ceil(1.1 * (self.elapsed() + splits * self.span(learners)))
-        self.cuts[k] = (
-            f"{_time(self.cost(k))} a fit: the other {splits} of {self.folds} folds need {_time(splits * self.cost(k))}, and "
-            f"{_time(seconds)} are left after the cheaper learners; --time-limit {self.enough[k]} keeps it"
+    def _fits(self, rivals: list[Rival], split: int, rows: Split) -> Iterator[tuple[Rival, Run]]:
+        """Fits of one split that were begun in time, one by one or in as many processes as there are."""
+        jobs = (self._job(rival, split, rows) for rival in rivals)
+        runs = (
+            (one_run(*job) for job in jobs)
+            if self.n_jobs == 1
+            else Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")([delayed(one_run)(*job) for job in jobs])
+        )
+        for run in runs:
+            if run is not None:
+                yield self.comparison.rivals[run.learner], run
+
+    def _job(self, rival: Rival, split: int, rows: Split) -> tuple[Any, ...]:
+        """Arguments of `one_run`."""
+        k = self.comparison.rivals.index(rival)
+        if self._obeys(rival):
+            rival.told = self._told(rival, max(self.comparison.folds - split, 1))
+        if self.on_start is not None and self.n_jobs == 1:
+            self.on_start(k, split, self._forecast(split))
+        return (
+            k,
+            split,
+            rival.learner,
+            self.comparison.problem,
+            rows,
+            self.comparison.seed,
+            rival.told,
+            time() + self._seconds_left(),
         )
 
-    # -- one fit --------------------------------------------------------------------------------------------------------
+    def _told(self, rival: Rival, folds_left: int) -> float:
+        """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before."""
+        others = [x for x in self._going() if not self._obeys(x)]
+        free = self._seconds_left() - _MARGIN * (folds_left - 1) * self._span(others)
+        share = free / folds_left / sum(map(self._obeys, self._going()))
+        most = [rival.learner.seconds if rival.told is None else rival.told, self.fit_limit]
+        return max(min(_OWN_SHARE * share, *(seconds for seconds in most if seconds is not None)), _LEAST_OWN)
 
-    def limits(self, job: Job) -> Limits:
-        """How long a fit that begins now may take: never so long that a cheaper learner loses folds of the first repeat."""
-        k, split = job
-        if self.limit is None:
-            return Limits(self.fit_limit, None)
-        seconds = min(self._slice, self.seconds_left()) if split == 0 else self._beside_cheaper(k, split)
-        seconds = seconds if self.fit_limit is None else min(seconds, self.fit_limit)
-        if k not in self.own:
-            return Limits(seconds, None)
-        share = (self._free() if split == 0 else seconds) / max(self.folds - split, 1) / len(self.own)
-        own = max(min(self.own_limits.get(k, self.own[k]), _OWN_SHARE * min(share, seconds)), _LEAST_OWN)
-        self.own_limits[k] = own
-        return Limits(seconds, own)
+    def _check_fit(self, rival: Rival, seconds: float, about: str = "") -> None:
+        """A learner leaves when a fit takes more than one may; when one has overrun the time limit, the others have some more, once."""
+        if self.fit_limit is not None and seconds > self.fit_limit:
+            rival.cut = f"{about}{_time(seconds)} for one fit; --fit-limit allows more"
+        if self.limit is not None and not self.overrun and self._seconds_left() < 0:
+            self.overrun, self.end = True, perf_counter() + _GRACE * self.limit
 
-    def _beside_cheaper(self, k: int, split: int) -> float:
-        learners = self.by_cost()
-        cheaper = learners[: learners.index(k)] if k in learners else learners
-        return self.seconds_left() - (self._reserved(cheaper, self.folds - split - 1) if cheaper else 0.0)
+    # -- costs ----------------------------------------------------------------------------------------------------------
 
-    def record(self, job: Job, seconds: float, *, late: bool = False, failed: bool = False) -> None:
-        """What became of a fit: how long it took, whether it was ended, whether it raised."""
-        k, split = job
-        if failed:
-            self._failed.add(k)
-        elif not late:
-            self._seconds.setdefault(k, []).append(seconds)
-        elif self.fit_limit is not None and seconds >= self.fit_limit:
-            self.cuts[k] = f"ended after {_time(seconds)} of one fit; --fit-limit allows more"
-        elif split == 0:
-            self._tried[k] = max(seconds, self._tried.get(k, 0.0))
-        elif split < self.folds:
-            self.enough[k] = math.ceil(1.5 * (self.limit or 0.0))
-            self.cuts[k] = (
-                f"fold {split + 1} of {self.folds} was ended after {_time(seconds)}, {_time(self.cost(k))} a fit before: no more was left "
-                f"after the cheaper learners; --time-limit {self.enough[k]} allows more"
-            )
-        else:
-            self.stopped = True
+    def _seconds_left(self) -> float:
+        return self.end - perf_counter()
 
-    def forecast(self, job: Job) -> float | None:
+    def _going(self) -> list[Rival]:
+        """Learners that go on, cheapest first, and before that is known those that are thought to be cheap; those that obey are last."""
+        going = [rival for rival in self.comparison.rivals if rival.goes_on]
+        return sorted(going, key=lambda x: (self._obeys(x), x.cost(self.rows), not x.learner.baseline, x.learner.ours))
+
+    def _obeys(self, rival: Rival) -> bool:
+        """Whether the learner is told how long a fit may take."""
+        return self.limit is not None and rival.learner.seconds is not None
+
+    def _planned(self, rival: Rival) -> float:
+        """Seconds of a fit. Learners that obey can be told to take less than they did, and before their first fit have half of the time."""
+        if not self._obeys(rival):
+            return rival.cost(self.rows)
+        waiting = sum(self._waits(x) for x in self.comparison.rivals)
+        half = max(self._seconds_left(), 0.0) / (2 * self.comparison.folds * max(waiting, 1))
+        return min(rival.learner.seconds or 0.0, half) if self._waits(rival) else _SHORTER * rival.cost(self.rows)
+
+    def _waits(self, rival: Rival) -> bool:
+        """Whether a learner that obeys is still to have its first fit."""
+        return self._obeys(rival) and rival.goes_on and not rival.runs
+
+    def _span(self, rivals: list[Rival]) -> float:
+        """Seconds of one split of these learners: processes share the sum, and none is shorter than the longest fit."""
+        seconds = [self._planned(rival) for rival in rivals]
+        return max(sum(seconds) / self.processes, max(seconds, default=0.0))
+
+    def _forecast(self, split: int) -> float | None:
         """Seconds until the comparison ends: at most the limit, and from the second split on by what fits took."""
-        if job.split == 0:
-            return None if self.limit is None else self.seconds_left()
-        learners = self.by_cost()
-        pending = learners[learners.index(job.learner) :] if job.learner in learners else []
-        after = self.n_splits - job.split - 1
-        return min(self.seconds_left(), self.span(pending) + after * self.span(learners))
+        if split == 0:
+            return None if self.limit is None else self._seconds_left()
+        return min(self._seconds_left(), (len(self.comparison.splits) - split) * self._span(self._going()))
+
+    # -- who leaves -----------------------------------------------------------------------------------------------------
+
+    def _has_room_for(self, split: int) -> bool:
+        """Whether a split is begun; in the first repeat the dearest learners leave before."""
+        if split < self.comparison.folds:
+            self._leave_out(self.comparison.folds - split)
+        going = self._going()
+        return bool(going) and self._span(going) <= self._seconds_left()
+
+    def _leave_out(self, folds_left: int) -> None:
+        """The dearest learners leave until the folds of the others fit into the time left; none where the cheapest has too little."""
+        going = sorted(self._going(), key=lambda rival: (not self._waits(rival), self._planned(rival)))
+        seconds_left, spans = self._seconds_left(), [folds_left * self._span(going[:n]) for n in range(len(going) + 1)]
+        fitting = [n for n in range(1, len(spans)) if spans[n] <= seconds_left]
+        for n in range(max(fitting, default=len(going)), len(going)):
+            self._cut(going[n], folds_left, max(seconds_left - spans[n], 0.0), spans[n + 1])
+
+    def _cut(self, rival: Rival, folds_left: int, free: float, needed: float) -> None:
+        """A learner leaves, with what its folds need, what is free for them, and the limit under which they fit with those before it."""
+        folds, cost = self.comparison.folds, self._planned(rival)
+        halves = 2 if any(map(self._obeys, self._going())) else 1  # a learner that obeys takes half of the time
+        rival.enough = math.ceil(_MARGIN * halves * (perf_counter() - self.started + needed))
+        others = f"the other {folds_left} of {folds}" if rival.runs else f"its {folds}"
+        begin, keeps = ("", "keeps") if rival.runs else ("about ", "may keep")
+        rival.cut = (
+            f"{begin}{_time(cost)} a fit: {others} folds need {_time(folds_left * cost)}, and {_time(free)} are left after the "
+            f"cheaper learners; --time-limit {rival.enough} {keeps} it"
+        )
 
 
 def _time(seconds: float) -> str:

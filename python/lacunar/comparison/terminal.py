@@ -14,9 +14,11 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 
 from lacunar._random import fixed_seed
 from lacunar.comparison.cells import UserError, counted, cut, visible
-from lacunar.comparison.comparison import Comparison, Run, evaluate
+from lacunar.comparison.comparison import Comparison
 from lacunar.comparison.learners import Learner, learner_named, learners
 from lacunar.comparison.problem import Problem, load_problem
+from lacunar.comparison.rival import Run
+from lacunar.comparison.schedule import evaluate
 from lacunar.comparison.words import cells, duration, headings, summary
 from lacunar.learner.folds import repeats as repeats_in
 
@@ -72,8 +74,8 @@ def compare(
         Of the cross-validation.
     time_limit, fit_limit : float or None, default=120, None
         Seconds for all, reading included, and for one fit. Cheap learners come first, and all have one repeat before any has a second; `caveats` and
-        the table say what was cut, always for what it costs itself. None or 0 for `time_limit` cuts nothing. Fits are ended by an alarm, which the main
-        thread of Linux and macOS has: elsewhere, and inside one long call of compiled code, a fit runs to its end.
+        the table say what was cut, always for what it costs itself. None or 0 for `time_limit` cuts nothing. No fit is ended in its middle: what
+        earlier fits took, or fits on few rows, decides whether the next one begins.
     max_rows : int or None, default=None
         Rows to compare on, drawn at random where there are more; 0 is all. None is all without a time limit, and 24,000 under one, of tables with
         more than 100 columns fewer, but 10,000 at least. `best_model_` learns from all rows.

@@ -1,0 +1,159 @@
+"""A learner in a comparison, and its fits: what they predicted, what they cost, and why it was left out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from time import perf_counter, process_time, time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from lacunar.comparison.cells import cut, listed
+from lacunar.comparison.learners import Learner
+from lacunar.comparison.metrics import Chances, Metric
+from lacunar.comparison.problem import Problem
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+_HURRIED = 0.8  # share of the seconds it was told to keep that a learner in a hurry uses
+_POWERS = (0.0, 3.0)  # of the number of rows, by which what a fit costs may grow
+
+
+@dataclass(frozen=True)
+class Run:
+    """One learner on one split: what it predicted for the test rows, or why it did not. Seconds are of the processor."""
+
+    learner: int
+    split: int
+    test: NDArray[np.intp]
+    predicted: NDArray[Any] | None = None
+    proba: Chances | None = None  # of the test rows, where the learner gives probabilities
+    fit_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    unconverged: int = 0
+    error: str = ""
+    wall_seconds: float = 0.0  # of all that, on a machine that may be busy
+    shortened: str = ""  # what a learner with a time limit of its own says that it cost
+
+
+@dataclass(eq=False)
+class Rival:
+    """A learner with its runs. `cut` says why it was left out, `enough` which time limit would keep it, `told` what one fit of it may take."""
+
+    learner: Learner
+    runs: list[Run] = field(default_factory=list)
+    cut: str = ""
+    enough: int | None = None
+    told: float | None = None
+    pilots: list[tuple[int, float]] = field(default_factory=list)  # rows and seconds of fits on few rows
+
+    @property
+    def done(self) -> list[Run]:
+        """Runs that came to predictions."""
+        return [run for run in self.runs if run.predicted is not None]
+
+    @property
+    def failure(self) -> str:
+        """What the learner raised; "" where nothing."""
+        return next((run.error for run in self.runs if run.error), "")
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is to be fitted again."""
+        return not self.cut and not self.failure
+
+    def cost(self, rows: int) -> float:
+        """Seconds of a fit to so many rows with its predictions: the mean of its runs, before them judged by pilots, before those 0."""
+        if self.done:
+            return sum(run.wall_seconds for run in self.done) / len(self.done)
+        if not self.pilots:
+            return 0.0
+        (few, least), (many, most) = self.pilots[0], self.pilots[-1]
+        power = math.log(most / least) / math.log(many / few) if many > few else 0.0
+        return most * math.pow(rows / many, np.clip(power, *_POWERS))
+
+    def scores(self, metric: Metric, problem: Problem) -> dict[int, float]:
+        """Score on every split that was finished."""
+        classes = problem.classes
+        return {run.split: metric.of(problem.y[run.test], run.predicted, run.proba, classes) for run in self.done}  # type: ignore[arg-type]
+
+    def row_losses(self, problem: Problem) -> NDArray[np.float64]:
+        """Mean loss on every row, over the repeats: wrong or not, or the squared error; NaN where never tested."""
+        total, times = np.zeros(len(problem.y)), np.zeros(len(problem.y))
+        for run in self.done:
+            y, predicted = problem.y[run.test], np.asarray(run.predicted)
+            total[run.test] += predicted != y if problem.task == "classification" else (predicted - y) ** 2
+            times[run.test] += 1
+        return np.where(times > 0, total / np.maximum(times, 1), np.nan)
+
+    def held_out(self, problem: Problem) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
+        """Targets, predictions and probabilities, None where there are none, on all test rows, one split after another."""
+        y = np.concatenate([problem.y[run.test] for run in self.done])
+        predicted = np.concatenate([np.asarray(run.predicted) for run in self.done])
+        proba = [run.proba for run in self.done if run.proba is not None]
+        return y, predicted, np.concatenate(proba).astype(np.float64) if len(proba) == len(self.done) else None
+
+    def hurried(self) -> list[str]:
+        """A sentence where the learner would have used more time than it was told to take."""
+        if self.told is None or max((run.wall_seconds for run in self.runs), default=0.0) < _HURRIED * self.told:
+            return []
+        cost = next((f" by shortening {run.shortened}" for run in self.runs if run.shortened), "")
+        return [
+            f"{self.learner.name} was told to keep each fit within {self.told:.2g} s for the sake of the time limit, and used it up{cost}: "
+            "with a higher --time-limit it may do better."
+        ]
+
+
+def one_run(
+    k: int, s: int, learner: Learner, problem: Problem, split: Split, seed: int, told: float | None, until: float
+) -> Run | None:
+    """Fit and predict learner k on split s; whatever it raises becomes part of the result. None, and no fit, after `until`.
+
+    `until` is in seconds of `time.time`, which processes share; `told` are those of a learner with a time limit of its own.
+    """
+    if time() > until:
+        return None
+    train, test = split
+    rows: Any = problem.frame.iloc if learner.frames else problem.X
+    # One thread: times are comparable, do not depend on a busy machine's spinning threads, and processes do not compete.
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+        warnings.simplefilter("always")
+        try:
+            model = learner.make(seed)
+            begun, start = perf_counter(), process_time()
+            if told is not None:
+                model.set_params(time_limit=told)
+            model = model.fit(rows[train], problem.y[train])
+            fitted = process_time()
+            predicted = np.ravel(model.predict(rows[test]))
+            done = process_time()
+            proba = _chances(model, rows[test], problem) if problem.task == "classification" else None
+        except Exception as error:
+            said = str(error).strip().splitlines()
+            return Run(k, s, test, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
+    unconverged = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    return Run(
+        k, s, test, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun, _shortened(model)
+    )  # fmt: skip
+
+
+def _shortened(model: Any) -> str:
+    """Members that a time limit of the model's own has shortened or left out, by its `report_`."""
+    report = getattr(model, "report_", {})
+    members = zip(report["member"], report["shortened"], strict=True) if "shortened" in report else ()
+    names = [name if text != "left out" else f"{name} (left out)" for name, text in members if text]
+    return listed(dict.fromkeys(names))
+
+
+def _chances(model: Any, rows: Any, problem: Problem) -> Chances | None:
+    """Probabilities of all classes of the problem, also of those that training did not see."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    proba = np.asarray(model.predict_proba(rows))
+    out = np.zeros((len(proba), len(problem.classes)), dtype=np.float32)
+    out[:, np.searchsorted(problem.classes, model.classes_)] = proba
+    return out
