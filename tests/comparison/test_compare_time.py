@@ -120,12 +120,12 @@ def test_a_cheap_learner_is_never_cut_for_a_dear_one(monkeypatch):
 
 @pytest.mark.parametrize("costs", [[30.0, 0.02, 0.01], [0.02, 30.0, 0.01], [0.02, 0.01, 30.0]])
 def test_one_fit_that_overruns_the_limit_leaves_the_others_their_folds(costs, monkeypatch):
-    """It is not ended in its middle; then comes a tenth of the limit and no more."""
+    """It is not ended in its middle; then come 15 % of the limit and no more."""
     world = World(costs, monkeypatch)
     comparison = world.run(3.0)
     assert list(comparison.cuts) == [costs.index(30.0)]
     assert all(done(comparison, k) >= 5 for k in range(3) if costs[k] < 1)
-    assert world.now <= 1.1 * 3.0 + 30.0
+    assert world.now <= 1.15 * 3.0 + 30.0
 
 
 def test_fits_that_grow_dear_stop_the_comparison_between_two_fits(monkeypatch):
@@ -133,8 +133,8 @@ def test_fits_that_grow_dear_stop_the_comparison_between_two_fits(monkeypatch):
     fits = iter([0.1] * 4 + [50.0] * 100)
     world = World([lambda n: next(fits), lambda n: next(fits)], monkeypatch)
     comparison = world.run(10.0, folds=5, repeats=1)
-    # One fit overran the limit, and one began in the tenth after it.
-    assert world.now <= 1.1 * 10.0 + 2 * 50.0
+    # One fit overran the limit, and one began in the time after it.
+    assert world.now <= 1.15 * 10.0 + 2 * 50.0
     assert comparison.cuts == {}
     assert any("Stopped after 3 of 5 splits" in line for line in comparison.caveats)
 
@@ -192,6 +192,29 @@ def test_a_learner_with_a_limit_of_its_own_gets_what_the_others_leave(monkeypatc
     assert world.now <= 30.0
     assert 3.0 < comparison.own_limits[0] < 5.5  # of 25 seconds for five folds
     assert world.jobs[2][0] == 0  # the last of the first split
+
+
+def test_a_learner_that_waits_is_not_begun_when_the_limit_was_overrun(monkeypatch):
+    """It would take of the time after the limit what the cheap ones need."""
+    comparison = World([5.0, 0.01, 50.0], monkeypatch, own={0: 5.0}).run(limit=10.0, repeats=1)
+    assert comparison.cuts[0].startswith("not begun")
+    assert "after the cheaper learners" in comparison.cuts[2]
+    assert done(comparison, 1) == 5
+
+
+def test_a_learner_that_waits_gets_what_those_leave_that_are_too_dear(monkeypatch):
+    """A fold of 20 seconds leaves no time for four more, and all of it for the others."""
+    comparison = World([9.0, 0.1, 20.0], monkeypatch, own={0: 9.0}).run(limit=30.0, repeats=1)
+    assert list(comparison.cuts) == [2]
+    assert 1.5 < comparison.own_limits[0] < 2.0
+
+
+def test_what_may_be_dear_on_few_rows_is_tried_after_the_others(monkeypatch):
+    world = World([30.0, 0.1, 0.01], monkeypatch)
+    world.learners[0] = replace(world.learners[0], dear=True)
+    world.learners[2] = replace(world.learners[2], ours=True)
+    world.run(limit=10.0, repeats=1)
+    assert [k for k, s, _ in world.jobs if s == 0] == [1, 2, 0]
 
 
 def test_a_fit_limit_cuts_by_itself(monkeypatch):

@@ -38,7 +38,8 @@ class Learner:
     """A competitor: its name, whether it is of this package, one line on what it does, and a function that makes one from a seed.
 
     `frames` says that it takes the columns of the file as they are, text and dates included; `seconds`, of an estimator with a parameter
-    `time_limit`, the most that a fit may take; `most_rows`, the rows above which it is left out, because its cost grows with their square.
+    `time_limit`, the most that a fit may take; `most_rows`, the rows above which it is left out, because its cost grows with their square;
+    `dear`, that it is tried after the others, because a fit may be long on few rows too.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Learner:
     frames: bool = False
     seconds: float | None = None
     most_rows: int | None = None
+    dear: bool = False
 
 
 def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:
@@ -156,7 +158,7 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
         Learner("KARMA gamma=2", True, "a fixed kernel of shared columns, C = 1", _ours("karma", f"Karma{ending}", gamma=2)),
         Learner("mean + linear", False, f"column means for what is missing, {model}", _imputed(task)),
         Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", _imputed(task, True)),
-        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task)),
+        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task), dear=True),
         Learner("mean + SVM", False, "column means for what is missing, a support vector machine, C = 1", _svm(task), most_rows=_SVM_ROWS),
         Learner(
             "random forest", False, "scikit-learn's, 100 trees, missing entries sent down a branch", lambda seed: forest(random_state=seed),

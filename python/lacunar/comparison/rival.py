@@ -20,7 +20,7 @@ from lacunar.comparison.problem import Problem
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 _HURRIED = 0.8  # share of the seconds it was told to keep that a learner in a hurry uses
-_POWERS = (0.0, 3.0)  # of the number of rows, by which what a fit costs may grow
+_POWERS = (0.0, 2.0)  # of the number of rows, by which what a fit costs may grow
 
 
 @dataclass(frozen=True)

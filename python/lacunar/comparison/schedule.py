@@ -25,11 +25,12 @@ from lacunar.uncertainty.shift import evenly
 
 # Rows that are compared on under a time limit, fewer of tables with more columns than this, and the fewest.
 _MOST_ROWS, _COLUMNS, _FEWEST_ROWS = 24_000, 100, 10_000
-_PILOTS, _FEWEST_PILOT_ROWS = (1 / 16, 1 / 4), 250  # shares of the training rows
+# Fits on few rows: shares of the training rows, and the fewest rows and entries that tell anything.
+_PILOTS, _PILOT_ROWS, _PILOT_ENTRIES = (1 / 16, 1 / 4), 32, 500
 _OWN_SHARE, _LEAST_OWN = 0.9, 0.1  # of its share of the time that a learner with a limit of its own is told; seconds
 _SHORTER = 0.5  # of what its fits took, that such a learner can still be told to take
 _MARGIN = 1.1  # fits differ: what is kept for others, in shares of their mean
-_GRACE = 0.1  # of the time limit: what the others have when one fit has overrun it
+_GRACE = 0.15  # of the time limit: what the others have when one fit has overrun it
 
 
 def make_splits(
@@ -165,9 +166,7 @@ class Schedule:
             if not self._has_room_for(split):
                 break
             self._fit_split(split)
-        for rival in self._going():
-            if not rival.runs:
-                rival.cut = "not begun before the time limit was over; --time-limit allows more"
+        self._leave([rival for rival in self._going() if not rival.runs])
         done, total = [len(rival.runs) for rival in self._going()], len(self.comparison.splits)
         self.comparison.stopped = min(done, default=total) < total
 
@@ -179,7 +178,7 @@ class Schedule:
         order = generator(self.comparison.seed).permutation(train)
         for share in _PILOTS if self.limit is not None or self.fit_limit is not None else ():
             rows = int(share * self.rows)
-            if rows < _FEWEST_PILOT_ROWS:
+            if rows < _PILOT_ROWS or rows * self.comparison.problem.X.shape[1] < _PILOT_ENTRIES:
                 continue
             rivals = [rival for rival in self._going() if not self._obeys(rival)]
             for rival, run in self._fits(rivals, 0, (order[:rows], test[: int(share * len(test))])):
@@ -189,13 +188,17 @@ class Schedule:
             self._leave_out(self.comparison.folds)
 
     def _fit_split(self, split: int) -> None:
-        going = self._going()
-        for rivals in ([x for x in going if not self._obeys(x)], [x for x in going if self._obeys(x)]):
-            for rival, run in self._fits(rivals, split, self.comparison.splits[split]):
-                rival.runs.append(run)
-                self._check_fit(rival, run.wall_seconds)
-                if self.on_run is not None:
-                    self.on_run(run)
+        """Learners that obey come last: others leave before for whose folds there is no time, so that what they leave is known."""
+        self._fit_some([rival for rival in self._going() if not self._obeys(rival)], split)
+        self._leave_out(self.comparison.folds - split - 1)
+        self._fit_some([rival for rival in self._going() if self._obeys(rival)], split)
+
+    def _fit_some(self, rivals: list[Rival], split: int) -> None:
+        for rival, run in self._fits(rivals, split, self.comparison.splits[split]):
+            rival.runs.append(run)
+            self._check_fit(rival, run.wall_seconds)
+            if self.on_run is not None:
+                self.on_run(run)
 
     def _fits(self, rivals: list[Rival], split: int, rows: Split) -> Iterator[tuple[Rival, Run]]:
         """Fits of one split that were begun in time, one by one or in as many processes as there are."""
@@ -240,7 +243,12 @@ class Schedule:
         if self.fit_limit is not None and seconds > self.fit_limit:
             rival.cut = f"{about}{_time(seconds)} for one fit; --fit-limit allows more"
         if self.limit is not None and not self.overrun and self._seconds_left() < 0:
+            self._leave([x for x in self.comparison.rivals if self._waits(x)])
             self.overrun, self.end = True, perf_counter() + _GRACE * self.limit
+
+    def _leave(self, rivals: list[Rival]) -> None:
+        for rival in rivals:
+            rival.cut = "not begun before the time limit was over; --time-limit allows more"
 
     # -- costs ----------------------------------------------------------------------------------------------------------
 
@@ -250,7 +258,10 @@ class Schedule:
     def _going(self) -> list[Rival]:
         """Learners that go on, cheapest first, and before that is known those that are thought to be cheap; those that obey are last."""
         going = [rival for rival in self.comparison.rivals if rival.goes_on]
-        return sorted(going, key=lambda x: (self._obeys(x), x.cost(self.rows), not x.learner.baseline, x.learner.ours))
+        return sorted(
+            going,
+            key=lambda x: (self._obeys(x), x.cost(self.rows), not x.learner.baseline, x.learner.dear, x.learner.ours),
+        )
 
     def _obeys(self, rival: Rival) -> bool:
         """Whether the learner is told how long a fit may take."""
@@ -283,13 +294,14 @@ class Schedule:
 
     def _has_room_for(self, split: int) -> bool:
         """Whether a split is begun; in the first repeat the dearest learners leave before."""
-        if split < self.comparison.folds:
-            self._leave_out(self.comparison.folds - split)
+        self._leave_out(self.comparison.folds - split)
         going = self._going()
         return bool(going) and self._span(going) <= self._seconds_left()
 
     def _leave_out(self, folds_left: int) -> None:
         """The dearest learners leave until the folds of the others fit into the time left; none where the cheapest has too little."""
+        if folds_left <= 0:
+            return
         going = sorted(self._going(), key=lambda rival: (not self._waits(rival), self._planned(rival)))
         seconds_left, spans = self._seconds_left(), [folds_left * self._span(going[:n]) for n in range(len(going) + 1)]
         fitting = [n for n in range(1, len(spans)) if spans[n] <= seconds_left]
