@@ -28,6 +28,7 @@ from lacunar.comparison.cells import counted, cut, pandas_module, visible
 from lacunar.comparison.comparison import Comparison, Score
 from lacunar.comparison.problem import Problem
 from lacunar.comparison.reading import write_whole
+from lacunar.comparison.rival import chances
 from lacunar.comparison.words import cells, headings, measured, number, summary
 from lacunar.learner.importance import permutation_importance
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
@@ -39,6 +40,7 @@ from lacunar.uncertainty.mechanisms import (
     numbers_and_names,
     target_numbers,
 )
+from lacunar.uncertainty.shift import evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,14 +48,7 @@ if TYPE_CHECKING:
 _SHOWN = 5  # learners in pictures with a line for each
 _NAMED = 30  # columns up to which the picture of missing entries names them
 # Colours that follow the page, light or dark.
-_INKS = {
-    "#1f2933": "ink",
-    "#000000": "ink",
-    "#52606d": "quiet",
-    "#6b7785": "quiet",
-    "#d9dee4": "rule",
-    "#ffffff": "paper",
-}
+_INKS = {"1f2933": "ink", "000000": "ink", "52606d": "quiet", "6b7785": "quiet", "d9dee4": "rule", "ffffff": "paper"}
 _RATES = 15  # columns in the table of missing entries
 _REPEATS, _ROWS = 3, 150
 _SECONDS = 15.0  # of the processor, after which no more columns are looked at
@@ -101,7 +96,8 @@ def page(comparison: Comparison) -> str:
         facts.append(("classes", str(len(problem.classes))))
     warned = "".join(f"<li>{shown(text)}</li>" for text in comparison.warnings)
     read = [note for note in problem.notes if not note.startswith("Warning: ")]
-    return PAGE.substitute(
+    template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+    return template.substitute(
         title=shown(f"lacunar compare: {Path(problem.source).name}"),
         source=shown(Path(problem.source).name),
         summary=shown(summary(comparison, scores)),
@@ -376,17 +372,11 @@ def strongest_first(problem: Problem, rows: NDArray[np.intp]) -> list[int]:
     targets = y[:, None] == np.array(problem.classes) if problem.classes else rankdata(y)[:, None]
     missing = np.isnan(X)
     inputs = np.hstack([np.where(missing, len(X) / 2, rankdata(X, axis=0, nan_policy="omit")), missing])
+    with np.errstate(invalid="ignore", divide="ignore"):  # of columns that are constant
+        together = np.nan_to_num(np.corrcoef(inputs.T, targets.T)[: inputs.shape[1], inputs.shape[1] :])
     strength = np.zeros(problem.frame.shape[1])
-    np.maximum.at(strength, np.tile(problem.encoder.source_, 2), np.square(_correlations(inputs, targets)).sum(axis=1))
+    np.maximum.at(strength, np.tile(problem.encoder.source_, 2), np.square(together).sum(axis=1))
     return [int(column) for column in np.argsort(-strength, kind="stable")]
-
-
-def _correlations(inputs: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
-    """Of columns (n, p) with columns (n, k); 0 of those that are constant."""
-    centred = [(table - table.mean(axis=0)) for table in (inputs, targets)]
-    a, b = (table / np.maximum(np.linalg.norm(table, axis=0), 1e-12) for table in centred)
-    products: NDArray[np.float64] = a.T @ b
-    return products
 
 
 class _ChangeableFrame:
@@ -418,8 +408,6 @@ def _fitted_losses(
     """Losses of rows by the best learner, fitted to the training rows of a split."""
     problem, learner = comparison.problem, comparison.learners[comparison.best]
     rows = problem.frame.iloc if learner.frames else problem.X
-    classes = np.array(problem.classes)
-    spread = 1.0 if classes.size else float(np.var(problem.y)) or 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = learner.make(comparison.seed).fit(rows[train], problem.y[train])
@@ -428,16 +416,14 @@ def _fitted_losses(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             X = frame if learner.frames else np.asarray(problem.encoder.transform(frame))
-            if not classes.size:
-                return np.asarray((np.ravel(model.predict(X)) - y) ** 2 / spread)
-            if not hasattr(model, "predict_proba"):
-                return np.asarray(np.ravel(model.predict(X)) != y, dtype=np.float64)
-            chances = np.asarray(model.predict_proba(X))
-        place = np.searchsorted(model.classes_, y).clip(max=len(model.classes_) - 1)
-        lost: NDArray[np.float64] = -np.log(
-            np.clip(np.where(model.classes_[place] == y, chances[np.arange(len(y)), place], 0.0), 1e-6, None)
-        )
-        return lost
+            proba = chances(model, X, problem) if problem.classes else None
+            predicted = np.ravel(model.predict(X)) if proba is None else None
+        if proba is not None:
+            right = proba[np.arange(len(y)), np.searchsorted(problem.classes, y)]
+            return np.asarray(-np.log(np.clip(right, 1e-6, None)))
+        if problem.classes:
+            return np.asarray(predicted != y, dtype=np.float64)
+        return np.asarray((predicted - y) ** 2 / (float(np.var(problem.y)) or 1.0))
 
     return losses
 
@@ -445,44 +431,43 @@ def _fitted_losses(
 def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
     """Heading and rows of a table on what gaps are foreseen by and what they say of the target; None where nothing is missing."""
     problem = comparison.problem
-    names, share = list(problem.frame.columns), problem.frame.isna().mean().to_numpy()
-    most = np.argsort(-share, kind="stable")
-    columns = [j for j in most if 0 < share[j] < 1][:_REPORT_COLUMNS]
+    share = problem.frame.isna().mean().to_numpy()
+    columns = [int(j) for j in np.argsort(-share, kind="stable") if 0 < share[j] < 1][:_REPORT_COLUMNS]
     if not columns:
         return None
     evidence = _evidence(problem, columns)
-    heading = ["column", "missing", "AUC", *([] if evidence.target_shift is None else [_excess(problem)])]
-    lines = []
-    for j in columns:
-        line = [str(names[j]), f"{share[j]:.0%}", _with_p(evidence.auc[j], evidence.auc_p_value[j], "{:.2f}")]
-        if evidence.target_shift is not None and evidence.target_p_value is not None:
-            line.append(_with_p(evidence.target_shift[j], evidence.target_p_value[j], "{:+.2f} sd"))
-        lines.append(line)
-    return heading, lines
+    names = [str(problem.frame.columns[j]) for j in columns]
+    cells = [
+        names,
+        [f"{part:.0%}" for part in share[columns]],
+        _starred(evidence.auc, evidence.auc_p_value, columns, "{:.2f}"),
+    ]
+    heading = ["column", "missing", "AUC"]
+    if evidence.target_shift is not None and evidence.target_p_value is not None:
+        cells.append(_starred(evidence.target_shift, evidence.target_p_value, columns, "{:+.2f} sd"))
+        heading.append(f"excess of {cut(problem.classes[1] if problem.classes else problem.target, 16)}")
+    return heading, [list(row) for row in zip(*cells, strict=True)]
+
+
+def _starred(values: Any, p_values: Any, columns: Sequence[int], form: str) -> list[str]:
+    """Values of columns as text, with a star where p < 0.05."""
+    stars = [" *" if p_values[j] < 0.05 else "" for j in columns]
+    return [
+        form.format(values[j]) + star if np.isfinite(values[j]) else "" for j, star in zip(columns, stars, strict=True)
+    ]
 
 
 def _evidence(problem: Problem, columns: Sequence[int]) -> MaskEvidence:
     """What `missingness_report` says of these columns, from all columns and from rows spread over the table."""
-    rows = np.linspace(0, len(problem.y) - 1, min(len(problem.y), _REPORT_ROWS)).astype(int)
-    asked = np.isin(np.arange(problem.frame.shape[1]), columns)
+    rows, d = evenly(len(problem.y), _REPORT_ROWS), problem.frame.shape[1]
+    foresees = (
+        len(problem.classes) in (0, 2) and d <= _FORESEEING
+    )  # a number or one of two classes, from not too many columns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table, _ = numbers_and_names(problem.frame.iloc[rows])
-        target = target_numbers(problem.y[rows]) if _foresees_target(problem) else None
-        return mask_evidence(table, target, generator(fixed_seed(None)), asked)
-
-
-def _foresees_target(problem: Problem) -> bool:
-    """Whether the target is a number or one of two classes, and columns are not too many to foresee it from."""
-    return len(problem.classes) in (0, 2) and problem.frame.shape[1] <= _FORESEEING
-
-
-def _excess(problem: Problem) -> str:
-    return f"excess of {cut(problem.classes[1] if problem.classes else problem.target, 16)}"
-
-
-def _with_p(value: float, p: float, form: str) -> str:
-    return "" if not np.isfinite(value) else form.format(value) + (" *" if p < 0.05 else "")
+        target = target_numbers(problem.y[rows]) if foresees else None
+        return mask_evidence(table, target, generator(fixed_seed(None)), np.isin(np.arange(d), columns))
 
 
 def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
@@ -560,13 +545,10 @@ def svg_of(figure: Any, title: str, description: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     for size in ("height", "width"):
         svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
-    for colour, name in _INKS.items():
-        svg = svg.replace(f"fill: {colour}", f"fill: var(--{name})").replace(
-            f"stroke: {colour}", f"stroke: var(--{name})"
-        )
-    svg = svg.replace(
-        "<svg ", '<svg style="fill: var(--ink)" ', 1
-    )  # glyphs that name no colour are black, which a dark page swallows
+    colours = rf"(fill|stroke): #({'|'.join(_INKS)})"
+    svg = re.sub(colours, lambda match: f"{match[1]}: var(--{_INKS[match[2]]})", svg)
+    # Glyphs that name no colour are black, which a dark page swallows.
+    svg = svg.replace("<svg ", '<svg style="fill: var(--ink)" ', 1)
     said = f"<title>{shown(title)}</title><desc>{shown(description)}</desc>"
     return re.sub(
         r"<svg([^>]*)>", lambda match: f'<svg role="img" aria-label="{shown(title)}"{match[1]}>{said}', svg, count=1
@@ -578,68 +560,3 @@ def _versions() -> str:
         f"lacunar {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"Python {platform.python_version()}"
     )
-
-
-PAGE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-<style>
-:root { color-scheme: light dark; --ink: #1f2933; --quiet: #566270; --rule: #e0e5ea; --ours: #0b7a75; --paper: #fdfcfa; --warn: #7a3324;
-  --mark: #c8553d; --soft: #f6f2ea; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8ecef; --quiet: #aab4bf; --rule: #3a444f; --ours: #5cc8be; --paper: #14191e;
-  --warn: #f0b3a2; --mark: #e07a5f; --soft: #1d242b; } figure image { filter: brightness(.6); } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI",
-  "DejaVu Sans", sans-serif; font-variant-numeric: tabular-nums; }
-main { max-width: 54rem; margin: 0 auto; padding: 4rem 1.5rem 5rem; }
-.over { color: var(--ours); font-size: .8rem; letter-spacing: .12em; text-transform: uppercase; margin: 0; }
-h1 { font: 500 2rem/1.25 Georgia, "Iowan Old Style", "DejaVu Serif", serif; margin: .3rem 0 1.2rem; overflow-wrap: anywhere; }
-.summary { font: 1.25rem/1.55 Georgia, "Iowan Old Style", "DejaVu Serif", serif; margin: 0 0 1rem; overflow-wrap: anywhere; }
-.caveat { border-left: 3px solid var(--mark); padding-left: .8rem; color: var(--warn); margin: .4rem 0; }
-.warnings { background: var(--soft); border-left: 3px solid var(--mark); padding: .8rem 1.2rem; margin: 1.2rem 0; overflow-wrap: anywhere; }
-.warnings h2 { margin: 0; font-size: 1.05rem; }
-dl.facts { display: flex; flex-wrap: wrap; gap: .5rem 2.6rem; margin: 1.8rem 0 2.4rem; }
-dl.facts dt { color: var(--quiet); font-size: .8rem; } dl.facts dd { margin: 0; font-size: 1.35rem; overflow-wrap: anywhere; }
-h2 { font: 500 1.3rem/1.3 Georgia, "Iowan Old Style", "DejaVu Serif", serif; margin: 3.2rem 0 .3rem; }
-section p { color: var(--quiet); margin: 0 0 1rem; max-width: 44rem; }
-table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; color: var(--quiet); font-size: .82rem; padding-bottom: .3rem; }
-th { text-align: right; font-weight: 500; color: var(--quiet); font-size: .82rem; border-bottom: 1.5px solid var(--ink);
-  padding: .4rem .6rem; }
-td, th.name { text-align: right; padding: .5rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th:first-child, th.name { text-align: left; padding-left: 0; } th.name { color: var(--ink); font-size: 1rem; font-weight: 400; }
-td.mark { text-align: left; color: var(--quiet); font-size: .85rem; white-space: normal; min-width: 9rem; }
-tr.ours th.name { color: var(--ours); font-weight: 600; } tr.best td { font-weight: 600; }
-tr.best td.mark { color: var(--ink); } tr.failed td { color: var(--warn); white-space: normal; text-align: left; }
-figure { margin: 0; } figure svg { width: 100%; max-width: 42rem; min-width: 29rem; height: auto; display: block; }
-.scroll { overflow-x: auto; margin-bottom: 1rem; } .scroll:focus-visible { outline: 2px solid var(--ours); }
-pre { background: var(--soft); padding: .8rem 1rem; overflow-x: auto; font-size: .9rem; }
-ul { padding-left: 1.1rem; margin: .4rem 0; overflow-wrap: anywhere; } footer { margin-top: 3.5rem; padding-top: 1rem;
-  border-top: 1px solid var(--rule); color: var(--quiet); font-size: .85rem; }
-@media (max-width: 30rem) { main { padding: 1.6rem 1rem 3rem; } h1 { font-size: 1.5rem; } .summary { font-size: 1.1rem; }
-  td, th, th.name { padding: .4rem .4rem; font-size: .88rem; } dl.facts { gap: .5rem 1.6rem; } }
-@media print { main { padding: 0; } section { break-inside: avoid; } }
-</style>
-</head>
-<body>
-<main>
-<p class="over">lacunar compare</p>
-<h1>$source</h1>
-<p class="summary">$summary</p>
-$caveats
-$warnings
-<dl class="facts">$facts</dl>
-$scores
-$sections
-<section><h2>Next</h2><p>Fit the best learner to all rows, and predict new ones with <code>lacunar predict model.lacunar NEW_TABLE</code>:</p><pre><code>$next</code></pre></section>
-<section><h2>What was read</h2><ul>$read</ul></section>
-<section><h2>How it was measured</h2><p style="color:inherit">$measured</p><ul>$learners</ul></section>
-<footer>$versions</footer>
-</main>
-</body>
-</html>
-""")

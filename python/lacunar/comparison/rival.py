@@ -131,7 +131,8 @@ def one_run(
             fitted = process_time()
             predicted = np.ravel(model.predict(rows[test]))
             done = process_time()
-            proba = _chances(model, rows[test], problem) if problem.task == "classification" else None
+            proba = chances(model, rows[test], problem) if problem.task == "classification" else None
+            proba = None if proba is None else proba.astype(np.float32)
         except Exception as error:
             said = str(error).strip().splitlines()
             return Run(k, s, test, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
@@ -149,11 +150,11 @@ def _shortened(model: Any) -> str:
     return listed(dict.fromkeys(names))
 
 
-def _chances(model: Any, rows: Any, problem: Problem) -> Chances | None:
+def chances(model: Any, rows: Any, problem: Problem) -> NDArray[np.float64] | None:
     """Probabilities of all classes of the problem, also of those that training did not see."""
     if not hasattr(model, "predict_proba"):
         return None
     proba = np.asarray(model.predict_proba(rows))
-    out = np.zeros((len(proba), len(problem.classes)), dtype=np.float32)
+    out = np.zeros((len(proba), len(problem.classes)))
     out[:, np.searchsorted(problem.classes, model.classes_)] = proba
     return out
