@@ -217,6 +217,18 @@ def test_what_may_be_dear_on_few_rows_is_tried_after_the_others(monkeypatch):
     assert [k for k, s, _ in world.jobs if s == 0] == [1, 2, 0]
 
 
+def test_a_learner_with_a_limit_of_its_own_keeps_the_fit_limit(monkeypatch):
+    comparison = World([100.0, 0.1], monkeypatch, own={0: 12.0}).run(limit=60.0, fit_limit=2.0, repeats=1)
+    assert comparison.cuts == {}
+    assert comparison.own_limits[0] < 2.0
+
+
+def test_fits_that_take_no_time_at_all_are_no_fault(monkeypatch):
+    """The clocks of some systems stand still that long."""
+    comparison = World([0.0, 0.0], monkeypatch, problem=LARGE).run(limit=60.0)
+    assert [done(comparison, k) for k in range(2)] == [15, 15]
+
+
 def test_a_fit_limit_cuts_by_itself(monkeypatch):
     comparison = World([0.1, 3.0], monkeypatch).run(limit=None, fit_limit=1.0)
     assert comparison.cuts == {1: "3 s for one fit; --fit-limit allows more"}

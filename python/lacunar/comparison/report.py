@@ -7,12 +7,12 @@ import platform
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from io import StringIO
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -57,7 +57,27 @@ _REPORT_ROWS, _REPORT_COLUMNS = 400, 12
 _FORESEEING = 100  # columns up to which the target is foreseen from all of them in about a second
 _CLASSES = 30  # of the table class by class: the commonest
 
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+class Results(NamedTuple):
+    """What the sections are of: the learners that ended, best first, without constants where others are there."""
+
+    comparison: Comparison
+    scores: list[Score]
+
+    @property
+    def problem(self) -> Problem:
+        """What was predicted from what."""
+        return self.comparison.problem
+
+    @property
+    def best(self) -> str:
+        """Name of the best learner."""
+        return self.comparison.learners[self.comparison.best].name
+
+    def drawn(self) -> Iterator[tuple[Score, int]]:
+        """Learners of pictures with a line for each, and their numbers."""
+        for score in self.scores[:_SHOWN]:
+            yield score, self.comparison.learners.index(score.learner)
 
 
 def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
@@ -105,7 +125,7 @@ def page(comparison: Comparison) -> str:
         caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in comparison.caveats),
         facts="".join(f"<div><dt>{shown(k)}</dt><dd>{shown(v)}</dd></div>" for k, v in facts),
         scores=_scores(comparison, scores),
-        sections="".join(_sections(comparison, [s for s in scores if not s.failure and not s.cut])),
+        sections="".join(_sections(comparison, scores)),
         next=shown(_next(comparison)),
         read="".join(f"<li>{shown(note)}</li>" for note in read),
         measured=shown(measured(comparison)),
@@ -118,10 +138,8 @@ def page(comparison: Comparison) -> str:
 
 
 def _scores(comparison: Comparison, scores: list[Score]) -> str:
-    head = "".join(f'<th scope="col">{shown(name) or "remark"}</th>' for name in headings(comparison))
-    return _bordered(
-        f"Scores of {len(scores)} learners, best first", head, "".join(_row(comparison, score) for score in scores)
-    )
+    heading = [name or "remark" for name in headings(comparison)]
+    return _bordered(f"Scores of {len(scores)} learners, best first", heading, [_row(comparison, x) for x in scores])
 
 
 def _row(comparison: Comparison, score: Score) -> str:
@@ -134,17 +152,17 @@ def _row(comparison: Comparison, score: Score) -> str:
     return f'<tr class="{kind}">{name}{numbers}<td class="mark">{shown(comparison.mark_of(score))}</td></tr>'
 
 
-def _table(caption: str, table: Table) -> str:
-    head = "".join(f'<th scope="col">{shown(name)}</th>' for name in table[0])
-    body = "".join(
-        f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in cells)}</tr>'
-        for first, *cells in table[1]
-    )
-    return _bordered(caption, head, body)
+def _table(caption: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text, of which the first cell names the row."""
+    return _bordered(caption, heading, [
+        f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in others)}</tr>'
+        for first, *others in rows
+    ])  # fmt: skip
 
 
-def _bordered(caption: str, head: str, body: str) -> str:
-    table = f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _bordered(caption: str, heading: Sequence[str], rows: Sequence[str]) -> str:
+    head = "".join(f'<th scope="col">{shown(name)}</th>' for name in heading)
+    table = f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return _scroll(table, caption)
 
 
@@ -156,15 +174,16 @@ def _scroll(inside: str, label: str) -> str:
 
 
 def _sections(comparison: Comparison, scores: list[Score]) -> list[str]:
-    if not scores:
-        return []
+    ended = [score for score in scores if score.ended]
+    results = Results(comparison, [score for score in ended if not score.learner.baseline] or ended)
+    last = _calibration if comparison.problem.classes else _residuals
+    parts = (_differences, _classes, _rates, _missing, _by_missing, _columns, last) if ended else ()
     sections: list[str] = []
-    drawn = [s for s in scores if not s.learner.baseline]
-    for part in (_differences, _classes, _rates, _missing, _by_missing, _columns, _calibration, _residuals):
-        try:
-            sections.append(part(comparison, drawn or scores) or "")
-        except ImportError as error:
-            return [*sections, f"<section><p class='caveat'>{shown(f'No pictures: {error}')}</p></section>"]
+    try:
+        for part in parts:
+            sections.append(part(results) or "")
+    except ImportError as error:
+        sections.append(f"<section><p class='caveat'>{shown(f'No pictures: {error}')}</p></section>")
     return sections
 
 
@@ -177,7 +196,8 @@ def _figure(figure: Any, title: str, description: str) -> str:
     return f'<figure role="group" aria-label="{shown(title)}">{inside}</figure>'
 
 
-def _differences(comparison: Comparison, scores: list[Score]) -> str:
+def _differences(results: Results) -> str:
+    comparison, scores = results
     widths = [0.0 if np.isnan(s.half_width) else s.half_width for s in scores]
     name = comparison.metric.name
     bars = ScoresDisplay(
@@ -195,17 +215,16 @@ def _differences(comparison: Comparison, scores: list[Score]) -> str:
     return _section("Differences", text, _figure(figure, f"{name} by learner", said))
 
 
-def _classes(comparison: Comparison, scores: list[Score]) -> str | None:
-    table = of_classes(comparison)
+def _classes(results: Results) -> str | None:
+    table = of_classes(results.comparison)
     if table is None:
         return None
-    best = comparison.learners[comparison.best].name
-    text = f"Predictions of {best} for rows it had not seen. Recall: the share of a class's rows that it finds. Precision: the share of its answers of a class that are right."
-    return _section("Class by class", text, _table("Classes, the commonest first", table))
+    text = f"Predictions of {results.best} for rows it had not seen. Recall: the share of a class's rows that it finds. Precision: the share of its answers of a class that are right."
+    return _section("Class by class", text, _table("Classes, the commonest first", *table))
 
 
-def _rates(comparison: Comparison, scores: list[Score]) -> str:
-    frame = comparison.problem.frame
+def _rates(results: Results) -> str:
+    frame = results.problem.frame
     share = frame.isna().mean()
     names = [cut(visible(str(name)), 16) for name in frame.columns]
     top, below = _axes(4.4, 2, height_ratios=[1, 3], sharex=True)
@@ -220,29 +239,31 @@ def _rates(comparison: Comparison, scores: list[Score]) -> str:
     said = ", ".join(f"{cut(name)} {part}" for name, part, _ in rows) or "nothing is missing"
     parts = [_figure(display.figure_, "Missing entries by column and row", said)]
     if rows:
-        parts.append(_table("Columns with most missing entries", (("column", "missing", "rows"), rows)))
+        parts.append(_table("Columns with most missing entries", ["column", "missing", "rows"], rows))
     return _section("What is missing", text, *parts)
 
 
-def _missing(comparison: Comparison, scores: list[Score]) -> str | None:
-    table = of_missing(comparison)
+def _missing(results: Results) -> str | None:
+    table = of_missing(results.comparison)
     if table is None:
         return None
     stars = "* is p < 0.05, corrected for the number of columns shown."
     text = " ".join([READ_AUC, *([READ_SHIFT] if len(table[0]) > 3 else []), stars])
-    if len(comparison.problem.y) > _REPORT_ROWS:
+    if len(results.problem.y) > _REPORT_ROWS:
         text += f" Computed on {_REPORT_ROWS} rows spread over the table."
-    return _section("What being missing says", text, _table("Columns with most missing entries", table))
+    return _section("What being missing says", text, _table("Columns with most missing entries", *table))
 
 
-def _by_missing(comparison: Comparison, scores: list[Score]) -> str | None:
-    gone = comparison.problem.frame.isna().sum(axis=1).to_numpy()
+def _by_missing(results: Results) -> str | None:
+    gone = results.problem.frame.isna().sum(axis=1).to_numpy()
     if np.ptp(gone) == 0:
         return None
-    d = comparison.problem.frame.shape[1]
-    losses = {s.learner.name: comparison.row_losses(comparison.learners.index(s.learner)) for s in scores[:_SHOWN]}
-    measure = "error rate" if comparison.problem.task == "classification" else "RMSE"
-    display = CoverageDisplay(1 - gone / d, losses, measure, strong=[s.learner.name for s in scores if s.learner.ours])
+    d = results.problem.frame.shape[1]
+    losses = {score.learner.name: results.comparison.row_losses(k) for score, k in results.drawn()}
+    measure = "error rate" if results.problem.task == "classification" else "RMSE"
+    display = CoverageDisplay(
+        1 - gone / d, losses, measure, strong=[s.learner.name for s in results.scores if s.learner.ours]
+    )
     display.plot(_axes(3.8))
     places, groups = display.ax_.get_xticks(), display.groups()
     words = [f"{gone[rows].mean():.0f}\n{len(rows)} rows" for rows in groups]
@@ -251,44 +272,41 @@ def _by_missing(comparison: Comparison, scores: list[Score]) -> str | None:
     _legend_below(display.ax_)
     text = f"{measure[0].upper()}{measure[1:]} on rows that were not learned from, grouped by how many of their entries are missing."
     said = "; ".join(
-        f"{word.split()[0]} missing: {np.nanmean(losses[scores[0].learner.name][rows]):.3g}"
+        f"{word.split()[0]} missing: {np.nanmean(losses[results.scores[0].learner.name][rows]):.3g}"
         for word, rows in zip(words, groups, strict=True)
     )
     return _section("Where the errors are", text, _figure(display.figure_, "Score by number of missing entries", said))
 
 
-def _columns(comparison: Comparison, scores: list[Score]) -> str | None:
-    importances = importance(comparison)
+def _columns(results: Results) -> str | None:
+    importances = importance(results.comparison)
     if not importances["column"]:
         return None
     importances["column"] = [cut(visible(name), 24) for name in importances["column"]]
     display = ImportanceDisplay(importances, n_shown=15)
     figure = display.plot(_axes(0.42 * len(display.shown()) + 1.4)).figure_
     figure.axes[0].set_xlabel("loss gained when the column's entries change places")
-    best = comparison.learners[comparison.best].name
-    text = f"Bars show how much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
-    if len(importances["column"]) < comparison.problem.frame.shape[1]:
+    text = f"Bars show how much worse {results.best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
+    if len(importances["column"]) < results.problem.frame.shape[1]:
         text += (
-            f" There was time for {counted(len(importances['column']), 'column')} of {comparison.problem.frame.shape[1]:,}: "
+            f" There was time for {counted(len(importances['column']), 'column')} of {results.problem.frame.shape[1]:,}: "
             "those that go most with the target when each is looked at alone."
         )
     return _section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
 
 
-def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
+def _calibration(results: Results) -> str | None:
     from sklearn.calibration import calibration_curve
 
-    if comparison.problem.task != "classification":
-        return None
     ax = _axes(4.2)
     rows: list[list[str]] = []
     ax.plot([0, 1], [0, 1], color="#52606d", linewidth=0.8, linestyle="--")
-    for score in scores[:_SHOWN]:
-        y, _, proba = comparison.held_out(comparison.learners.index(score.learner))
+    for score, k in results.drawn():
+        y, _, proba = results.comparison.held_out(k)
         if proba is None:
             continue
         top = proba.argmax(axis=1)
-        sure, right = proba.max(axis=1).clip(0, 1), (np.array(comparison.problem.classes)[top] == y).astype(int)
+        sure, right = proba.max(axis=1).clip(0, 1), (np.array(results.problem.classes)[top] == y).astype(int)
         accuracy, said = calibration_curve(right, sure, n_bins=8, strategy="quantile")
         look = {"marker": "o", "markersize": 4, "linewidth": 2, "color": _colour(score, len(rows))}
         ax.plot(said, accuracy, label=score.learner.name, **look)
@@ -300,33 +318,22 @@ def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
     _quiet(ax)
     _legend_below(ax)
     text = "On the dashed line a learner is right as often as it says; below it is too sure of itself."
-    figure = _figure(
-        ax.figure,
-        "Calibration",
-        "; ".join(f"{name}: mean probability {said}, accuracy {accuracy}" for name, said, accuracy in rows),
-    )
-    return _section(
-        "Calibration",
-        text,
-        figure,
-        _table("Of the answers that it gives, on average", (("learner", "mean probability", "accuracy"), rows)),
-    )
+    described = "; ".join(f"{name}: mean probability {said}, accuracy {accuracy}" for name, said, accuracy in rows)
+    table = _table("Of the answers that it gives, on average", ["learner", "mean probability", "accuracy"], rows)
+    return _section("Calibration", text, _figure(ax.figure, "Calibration", described), table)
 
 
-def _residuals(comparison: Comparison, scores: list[Score]) -> str | None:
+def _residuals(results: Results) -> str | None:
     from sklearn.metrics import PredictionErrorDisplay
 
-    if comparison.problem.task != "regression":
-        return None
-    y, predicted, _ = comparison.held_out(comparison.best)
-    best = comparison.learners[comparison.best].name
+    y, predicted, _ = results.comparison.held_out(results.comparison.best)
     display = PredictionErrorDisplay.from_predictions(
         y, predicted, kind="residual_vs_predicted", subsample=1000, random_state=0, ax=_axes(3.8), scatter_kwargs={"alpha": 0.5, "s": 12, "color": "#0b7a75"}
     )  # fmt: skip
     display.ax_.set_xlabel("predicted")
     display.ax_.set_ylabel("observed - predicted")
     _quiet(display.ax_)
-    text = f"Predictions of {best} for rows it had not seen. A slope or a fan says what it misses."
+    text = f"Predictions of {results.best} for rows it had not seen. A slope or a fan says what it misses."
     return _section(
         "Residuals", text, _figure(display.figure_, "Residuals", f"standard deviation {np.std(y - predicted):.4g}")
     )
@@ -334,7 +341,7 @@ def _residuals(comparison: Comparison, scores: list[Score]) -> str | None:
 
 def _next(comparison: Comparison) -> str:
     """The command that makes a model of the best learner."""
-    problem, finished = comparison.problem, [s for s in comparison.scores() if not s.failure and not s.cut]
+    problem, finished = comparison.problem, [score for score in comparison.scores() if score.ended]
     learner = finished[0].learner.name if finished else "lacunar"
     table = problem.source if Path(problem.source).exists() else "TABLE"
     parts = ["lacunar", "fit", table, "--target", problem.target, "--learner", learner, "--output", "model.lacunar"]

@@ -181,9 +181,9 @@ class Schedule:
             if rows < _PILOT_ROWS or rows * self.comparison.problem.X.shape[1] < _PILOT_ENTRIES:
                 continue
             rivals = [rival for rival in self._going() if not self._obeys(rival)]
-            for rival, run in self._fits(rivals, 0, (order[:rows], test[: int(share * len(test))])):
+            for rival, run in self._fits(rivals, 0, (order[:rows], test[: max(int(share * len(test)), 1)])):
                 if not run.error:
-                    rival.pilots.append((rows, run.wall_seconds))
+                    rival.pilots.append((rows, max(run.wall_seconds, 1e-6)))
                     self._check_fit(rival, rival.cost(self.rows), "about ")
             self._leave_out(self.comparison.folds)
 
@@ -202,7 +202,7 @@ class Schedule:
 
     def _fits(self, rivals: list[Rival], split: int, rows: Split) -> Iterator[tuple[Rival, Run]]:
         """Fits of one split that were begun in time, one by one or in as many processes as there are."""
-        jobs = (self._job(rival, split, rows) for rival in rivals)
+        jobs = (self._job(rival, split, rows) for rival in rivals if rival.goes_on)
         runs = (
             (one_run(*job) for job in jobs)
             if self.n_jobs == 1
@@ -219,24 +219,17 @@ class Schedule:
             rival.told = self._told(rival, max(self.comparison.folds - split, 1))
         if self.on_start is not None and self.n_jobs == 1:
             self.on_start(k, split, self._forecast(split))
-        return (
-            k,
-            split,
-            rival.learner,
-            self.comparison.problem,
-            rows,
-            self.comparison.seed,
-            rival.told,
-            time() + self._seconds_left(),
-        )
+        comparison, until = self.comparison, time() + self._seconds_left()
+        return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.told, until
 
     def _told(self, rival: Rival, folds_left: int) -> float:
         """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before."""
         others = [x for x in self._going() if not self._obeys(x)]
         free = self._seconds_left() - _MARGIN * (folds_left - 1) * self._span(others)
         share = free / folds_left / sum(map(self._obeys, self._going()))
-        most = [rival.learner.seconds if rival.told is None else rival.told, self.fit_limit]
-        return max(min(_OWN_SHARE * share, *(seconds for seconds in most if seconds is not None)), _LEAST_OWN)
+        share = share if self.fit_limit is None else min(share, self.fit_limit)
+        most = rival.told or rival.learner.seconds or math.inf
+        return max(min(_OWN_SHARE * share, most), _LEAST_OWN)
 
     def _check_fit(self, rival: Rival, seconds: float, about: str = "") -> None:
         """A learner leaves when a fit takes more than one may; when one has overrun the time limit, the others have some more, once."""
@@ -313,7 +306,7 @@ class Schedule:
         folds, cost = self.comparison.folds, self._planned(rival)
         halves = 2 if any(map(self._obeys, self._going())) else 1  # a learner that obeys takes half of the time
         rival.enough = math.ceil(_MARGIN * halves * (perf_counter() - self.started + needed))
-        others = f"the other {folds_left} of {folds}" if rival.runs else f"its {folds}"
+        others = f"the other {folds_left} of {folds}" if rival.runs else f"its {folds_left}"
         begin, keeps = ("", "keeps") if rival.runs else ("about ", "may keep")
         rival.cut = (
             f"{begin}{_time(cost)} a fit: {others} folds need {_time(folds_left * cost)}, and {_time(free)} are left after the "

@@ -21,7 +21,7 @@ def summary(comparison: Comparison, scores: list[Score]) -> str:
     undecided = comparison.undecided()
     if undecided:
         return undecided
-    good = [s for s in scores if not s.failure and not s.cut]
+    good = [s for s in scores if s.ended]
     best, extreme = good[0], "lowest" if comparison.metric.lower else "highest"
     text = f"{best.learner.name} has the {extreme} {comparison.metric.name} on {cut(comparison.problem.target)}, {number(comparison, best.mean)}"
     if best.splits < FEW_SPLITS:
