@@ -38,7 +38,7 @@ PAGES = ("docs/measured/*.md", "docs/user/*.md", "docs/index.md", "README.md")
 
 # Input, files and the machine: tests hold these to the same answers, so a change there makes no figure old.
 COMMON = {"observed", "persistence", "plotting", "cli", "comparison", "distributed", "datasets"}
-COMMON |= {"_config", "_threads", "_log", "_state", "_turns", "_typing", "_core", "_linalg"}
+COMMON |= {"_config", "_threads", "_log", "_state", "_lock", "_typing", "_core", "_linalg"}
 KERNELS = {  # folders of cpp/lib and cpp/kernels that a family calls
     "karma": ("gram", "primal", "dual"),
     "kernels": ("gram",),

@@ -7,8 +7,8 @@ import pytest
 from faulty import Fault
 
 from lacunar import OnlineMatrixClassifier, _log
+from lacunar._lock import changes, reads
 from lacunar._state import Entries, all_or_nothing, going_back
-from lacunar._turns import changes, reads
 from lacunar.papers.completion import MatrixExponentiatedGradient
 
 

@@ -25,7 +25,7 @@ Where a call changes few entries of large arrays, name these entries in place of
 
     with going_back(self, Entries((self.engine_.table, touched_rows), (self.engine_.clock, ...))):
 
-When going back fails itself, as without memory, the error says so by its attribute `state_lost`, and `lacunar._turns` lets nobody use the
+When going back fails itself, as without memory, the error says so by its attribute `state_lost`, and `lacunar._lock` lets nobody use the
 model any more.
 """
 

@@ -20,7 +20,6 @@ void bind_rls(pybind11::module_& m);
 void bind_row_products(pybind11::module_& m);
 void bind_selected_inverse(pybind11::module_& m);
 void bind_system(pybind11::module_& m);
-void bind_turns(pybind11::module_& m);
 }  // namespace lacunar::bind
 
 PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
@@ -43,5 +42,4 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_row_products(m);
   lacunar::bind::bind_selected_inverse(m);
   lacunar::bind::bind_system(m);
-  lacunar::bind::bind_turns(m);
 }

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -358,20 +357,20 @@ def test_a_thread_asks_in_the_midst_of_learning(name):
 
 # -- no method is left out --------------------------------------------------------------------------------------------------
 
-BY_PARTS = {  # methods without a turn of their own
-    "fit_batches": "takes a turn a batch, so that others may ask while the next one is fetched",
-    "merge": "takes the turn at the other model before its own, not within it",
+BY_PARTS = {  # methods that do not hold the lock from their beginning to their end
+    "fit_batches": "takes the lock for every batch, so that others may ask while the next one is fetched",
+    "merge": "takes the lock of the other model before its own, not within it",
     "run": "leaves the model to others while it waits for the oracle",
 }
 
 
-def turn_of(owner, name):
-    """What a public method or property of a class does in its turn; the outermost of its wrappers but scikit-learn's counts."""
+def lock_use(owner, name):
+    """What a public method or property of a class does under its lock; the outermost of its wrappers but scikit-learn's counts."""
     method = inspect.getattr_static(owner, name)
     method = getattr(method, "fget", None) or getattr(method, "fn", method)
     while method.__module__.startswith("lacunar") and method.__code__.co_filename.find("sklearn") >= 0:
         method = method.__wrapped__
-    return getattr(method, "turn", None) if method.__code__.co_filename.endswith("_turns.py") else None
+    return getattr(method, "locks", None) if method.__code__.co_filename.endswith("_lock.py") else None
 
 
 def own_methods(cls):
@@ -385,9 +384,9 @@ def own_methods(cls):
 
 
 @pytest.mark.parametrize("cls", public_online_classes(), ids=lambda c: c.__name__)
-def test_every_public_method_takes_turns(cls):
-    turns = {name: turn_of(cls, name) for name in own_methods(cls)}
-    assert [name for name, turn in turns.items() if turn is None and name not in BY_PARTS] == []
+def test_every_public_method_takes_the_lock(cls):
+    uses = {name: lock_use(cls, name) for name in own_methods(cls)}
+    assert [name for name, use in uses.items() if use is None and name not in BY_PARTS] == []
     learning = {
         "fit",
         "partial_fit",
@@ -400,11 +399,11 @@ def test_every_public_method_takes_turns(cls):
         "score_stream",
         "restore",
     }
-    assert {name for name in learning & set(turns) if turns[name] != "changes"} == set()
-    assert turn_of(cls, "__getstate__"), "a pickle or a file may be of half a call"
+    assert {name for name in learning & set(uses) if uses[name] != "changes"} == set()
+    assert lock_use(cls, "__getstate__"), "a pickle or a file may be of half a call"
 
 
-# -- the turns themselves -----------------------------------------------------------------------------------------------------
+# -- the lock itself -----------------------------------------------------------------------------------------------------
 
 
 def small_model():
@@ -420,26 +419,26 @@ def in_thread(act):
     return thread, results
 
 
-def test_turns_are_no_part_of_a_model():
-    from lacunar._turns import _TURNS, changing
+def test_the_lock_is_no_part_of_a_model():
+    from lacunar._lock import _GUARDS, lock_of
 
     model, X, _ = small_model()
     before = (set(vars(model)), model.get_params())
     expected = model.predict(X)
     assert (set(vars(model)), model.get_params()) == before
-    with changing(model):
+    with lock_of(model):
         for other in (clone(model), copy.copy(model), copy.deepcopy(model), whole_copy(model)):
             if hasattr(other, "classes_"):
                 thread, results = in_thread(lambda other=other: other.predict(X))
                 thread.join(PATIENCE)
                 np.testing.assert_array_equal(results[0], expected)
     key = id(model)
-    assert key in _TURNS
+    assert key in _GUARDS
     del model
-    assert key not in _TURNS
+    assert key not in _GUARDS
 
 
-def test_a_thread_may_ask_within_its_own_turn():
+def test_a_thread_may_ask_while_it_learns():
     model, X, y = small_model()
 
     def batches():
@@ -447,70 +446,24 @@ def test_a_thread_may_ask_within_its_own_turn():
             yield X[start : start + 10], y[start : start + 10]
             assert len(model.predict(X)) == 40  # the generator runs in the thread that learns
 
-    from lacunar._turns import changing, reading
+    from lacunar._lock import lock_of
 
     thread, results = in_thread(lambda: model.fit_batches(batches(), classes=[0, 1]))
     thread.join(PATIENCE)
     assert results
-    with changing(model), changing(model), reading(model):
+    with lock_of(model), lock_of(model):
         model.partial_fit(X, y).predict(X)
-    with reading(model), reading(model):
-        assert len(model.predict(X)) == 40
-        with pytest.raises(RuntimeError, match="before or after"):
-            model.partial_fit(X, y)
-    model.partial_fit(X, y)
-
-
-def test_two_threads_ask_side_by_side():
-    from lacunar._turns import reading
-
-    model, X, _ = small_model()
-    inside = threading.Barrier(2)
-
-    def ask():
-        with reading(model):
-            inside.wait(PATIENCE)
-            return model.predict(X)
-
-    for thread, results in [in_thread(ask), in_thread(ask)]:
-        thread.join(PATIENCE)
-        assert results
-
-
-@pytest.mark.slow
-def test_neither_side_is_kept_out():
-    """A stream without a pause, questions without a pause."""
-    model, X, y = small_model()
-    done = threading.Event()
-
-    def go_on(act):
-        while not done.is_set():
-            act()
-
-    endless = [
-        in_thread(lambda act=act: go_on(act))
-        for act in [lambda: model.partial_fit(X, y)] + 2 * [lambda: model.predict(X)]
-    ]
-    begun = time.perf_counter()
-    for _ in range(20):
-        model.predict(X)
-        model.partial_fit(X, y)
-    taken = time.perf_counter() - begun
-    done.set()
-    for thread, _ in endless:
-        thread.join(PATIENCE)
-    assert taken < 30, "somebody goes first every time"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals between threads")
 def test_ctrl_c_ends_the_waiting():
-    from lacunar._turns import changing
+    from lacunar._lock import lock_of
 
     model, X, _ = small_model()
     leave, entered = threading.Event(), threading.Event()
 
     def hold():
-        with changing(model):
+        with lock_of(model):
             entered.set()
             leave.wait(PATIENCE)
 
@@ -539,24 +492,23 @@ def run_alone(code):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_has_turns_of_its_own():
+def test_a_forked_child_has_a_lock_of_its_own():
     run_alone("""
         import os, threading, warnings
         warnings.simplefilter("ignore")
         import numpy as np
         from lacunar import KarmaOnlineClassifier
-        from lacunar._turns import changing, reading
+        from lacunar._lock import changes, reads
 
         X = np.random.default_rng(0).normal(size=(40, 4))
         model = KarmaOnlineClassifier().partial_fit(X, X[:, 0] > 0, classes=[False, True])
         entered, leave = threading.Event(), threading.Event()
 
-        def hold():
-            with changing(model):
-                entered.set()
-                leave.wait(60)
+        def hold(model):
+            entered.set()
+            leave.wait(60)
 
-        thread = threading.Thread(target=hold)
+        thread = threading.Thread(target=changes(hold), args=(model,))
         thread.start()
         entered.wait(60)
         waiting = threading.Thread(target=model.predict, args=(X,))
@@ -577,11 +529,16 @@ def test_a_forked_child_has_turns_of_its_own():
             model.partial_fit(X, X[:, 0] > 0)
             os._exit(0 if len(model.predict(X)) == 40 else 1)
         status |= os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        with reading(model):
-            child = os.fork()
-            if child == 0:
-                os._exit(0 if len(model.predict(X)) == 40 else 1)
-            status |= os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        entered.clear(), leave.clear()
+        thread = threading.Thread(target=reads(hold), args=(model,))  # which leaves the model whole
+        thread.start()
+        entered.wait(60)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if len(model.predict(X)) == 40 else 1)
+        status |= os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        leave.set()
+        thread.join()
         model.partial_fit(X, X[:, 0] > 0)
         raise SystemExit(status)
     """)

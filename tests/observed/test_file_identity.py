@@ -158,18 +158,18 @@ def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):
 def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(learner, tmp_path):
     home, _, learner = learner.rpartition(".")
     code = f"""
-        from lacunar._turns import changing
+        from lacunar._lock import changes
         from lacunar.{home} import {learner}
 
         model = {learner}().partial_fit([0, 1, 2], [0, 1, 2], [1, -1, 1])
         inside, leave = threading.Event(), threading.Event()
 
-        def work():
-            with changing(model):
-                inside.set()
-                leave.wait()
+        @changes
+        def work(model):
+            inside.set()
+            leave.wait()
 
-        worker = threading.Thread(target=work, daemon=True)
+        worker = threading.Thread(target=work, args=(model,), daemon=True)
         worker.start()
         inside.wait()
 

@@ -15,10 +15,10 @@ from sklearn.utils._param_validation import Interval
 from lacunar import _moments
 from lacunar._eigen import leading_eigenvectors, signed
 from lacunar._latent import latent_rows
+from lacunar._lock import WholeCopies, changes, lock_of, reads
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._state import Entries, all_or_nothing, going_back
-from lacunar._turns import WholeCopies, changes, changing, reads
 from lacunar._typing import Floats
 from lacunar.observed.door import as_array, as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
@@ -351,7 +351,7 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         remaining = int(m)
         while remaining > 0 and self.spent_ < max_cost:
             n = min(remaining, _BLOCK, max(self._rows_in_force(), 1)) if np.isinf(max_cost) else 1
-            with changing(self):
+            with lock_of(self):
                 first, (drawn, probability) = self.n_asked_, self._drawn(n)
             values: list[Floats] = []
             try:

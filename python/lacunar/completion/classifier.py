@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from lacunar._turns import changes
+from lacunar._lock import changes
 from lacunar._typing import Floats
 from lacunar.completion.pair_classifier import PairClassifier
 from lacunar.completion.pool import PoolModel

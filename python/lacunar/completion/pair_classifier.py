@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._lock import changes
 from lacunar._state import all_or_nothing
 from lacunar._stream import StreamScore
-from lacunar._turns import changes
 from lacunar._typing import Floats
 from lacunar.completion.pair_model import PairModel, Trials
 from lacunar.completion.side import SideInformation

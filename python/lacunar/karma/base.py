@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from lacunar._lock import WholeCopies, reads
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
-from lacunar._turns import WholeCopies, reads
 from lacunar._typing import Floats
 from lacunar.karma.calibrate import logistic_probabilities, probabilities
 from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished

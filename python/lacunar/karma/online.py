@@ -14,12 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._lock import changes, reads
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._state import SavePoint, all_or_nothing, going_back
 from lacunar._stream import StreamScore
 from lacunar._threads import thread_count
-from lacunar._turns import changes, reads
 from lacunar._typing import Floats
 from lacunar.karma.base import (
     MEMORY,

@@ -10,8 +10,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._latent import LatentRows, latent_rows
+from lacunar._lock import WholeCopies, reads
 from lacunar._products import row_product
-from lacunar._turns import WholeCopies, reads
 from lacunar._typing import Floats
 from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed

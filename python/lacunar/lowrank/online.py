@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._lock import changes
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
-from lacunar._turns import changes
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, first_basis
 from lacunar.lowrank.model import LowRankGaussian

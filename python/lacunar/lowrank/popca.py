@@ -14,12 +14,12 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._lock import changes, reads
 from lacunar._log import warn_user
 from lacunar._moments import Sums
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import SavePoint, all_or_nothing
-from lacunar._turns import changes, reading, reads
 from lacunar._typing import Floats
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
 from lacunar.lowrank.em import refinable, refined
@@ -487,8 +487,7 @@ class POPCA(SubspaceModel):
             it was.
         """
         if isinstance(other, POPCA):
-            with reading(other):  # not within a turn at this model: two that merge one another would wait for ever
-                other = copy(other)  # no call writes into what it has
+            other = copy(other)  # under its own lock alone: two that merge one another would wait for ever
         return self._merge(other)
 
     @changes

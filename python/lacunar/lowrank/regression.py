@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._latent import LARGEST_CORE_RANK
+from lacunar._lock import reads
 from lacunar._products import row_product
-from lacunar._turns import reads
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar import _core
 from lacunar._latent import LARGEST_CORE_RANK
+from lacunar._lock import changes, reads
 from lacunar._random import generator
 from lacunar._state import Entries, SavePoint, all_or_nothing, going_back
-from lacunar._turns import changes, reads
 from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lacunar._lock import lock_of
 from lacunar._state import going_back
-from lacunar._turns import changing
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
 from lacunar.observed.files import as_table, naming, record_batches, svmlight_pieces, values_of
@@ -367,7 +367,7 @@ def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) ->
     """
     stream = iter(batches)
     for first in stream:
-        with changing(model), going_back(model):
+        with lock_of(model), going_back(model):
             for name in list(vars(model)):
                 if (
                     name.endswith("_") and not name.startswith("_")
@@ -378,7 +378,7 @@ def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) ->
     else:
         raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
     for batch in stream:
-        with changing(model):
+        with lock_of(model):
             learn(batch)
 
 

@@ -20,8 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
+from lacunar._lock import reads
 from lacunar._log import warn_user
-from lacunar._turns import reads
 from lacunar.observed.build import frame_dtype
 from lacunar.observed.contract import (
     FLOATS,

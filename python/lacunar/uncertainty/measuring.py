@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from lacunar._lock import WholeCopies, changes
 from lacunar._random import fixed_seed, generator
-from lacunar._turns import WholeCopies, changes
 from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import check_prices
