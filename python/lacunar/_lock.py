@@ -126,8 +126,8 @@ def changes(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
 class WholeRows:
     """A block, in a method that `changes`, that learns rows of a batch in place, each of them whole or not at all.
 
-    However it ends, `keep` then makes the attributes say which rows were learned. Where that fails, or an error says by `state_lost`
-    that it came within a row, nobody may use the model any more.
+    However it ends, `keep` then makes the attributes say which rows were learned; it may be called twice, as an interrupt within it waits
+    until it is done. Where it fails, or an error says by `state_lost` that it came within a row, nobody may use the model any more.
     """
 
     def __init__(self, model: Any, keep: Callable[[], object]) -> None:
@@ -137,9 +137,15 @@ class WholeRows:
         self._guard.torn = True
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not hasattr(error, "state_lost"):
+        if hasattr(error, "state_lost"):
+            return
+        try:
+            self._keep()
+        except KeyboardInterrupt:
             self._keep()
             self._guard.torn = False
+            raise
+        self._guard.torn = False
 
 
 class WholeCopies:

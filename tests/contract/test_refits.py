@@ -11,8 +11,6 @@ from sklearn.exceptions import NotFittedError
 X, Y = problem()
 OTHER, OTHER_Y = problem(seed=1, n=50, d=5)
 MOMENTS = 8
-# An interrupt leaves what was learned so far: see test_faults.py.
-KEEPS_BLOCKS = {"karma-passes", "karma-online", "karma-regressor-online"}
 
 
 def moments(name, X, y, count):
@@ -51,7 +49,7 @@ def test_a_failed_refit_leaves_the_old_model(name, fitted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in KEEPS_BLOCKS])
+@pytest.mark.parametrize("name", LEARNERS)
 def test_an_interrupted_refit_leaves_the_old_model(name, fitted):
     model = copy.deepcopy(fitted[name])
     before = state(model)

@@ -156,12 +156,11 @@ def test_an_interrupt_is_seen_by_the_main_thread_alone():
     np.testing.assert_array_equal(made[:64, :64], karma_kernel(X[:64], gamma=2))
 
 
-def test_an_interrupted_fit_keeps_the_last_full_block():
+def test_an_interrupted_fit_changes_nothing():
     model = KarmaOnlineClassifier(max_iter=10**6)
     with Interrupted(0.3):
         model.fit(*LARGE)
-    assert model.n_rows_seen_ > 0
-    assert np.isfinite(model.decision_function(LARGE[0])).all()
+    assert not hasattr(model, "n_rows_seen_")
 
 
 def test_an_interrupted_stream_of_pairs_never_was():

@@ -1,16 +1,15 @@
 """Memory that runs out in the middle of learning: a `MemoryError`, and the learner as before, whoever holds it."""
 
 import copy
-import itertools
 import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
-from faulty import LEARNERS, OTHERS, Fault, calls_of, problem, quiet, state
+from faulty import OTHERS, Fault, calls_of, problem, quiet, state
 from sklearn.base import clone
 
-from lacunar import KarmaOnlineClassifier, Observed
+from lacunar import Observed
 from lacunar.completion import Features, KernelFunction, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA, SLRMRegressor
 
@@ -18,30 +17,6 @@ X, Y = problem(n=60)
 RNG = np.random.default_rng(0)
 PAIRS, SIGNS = RNG.integers(12, size=(60, 2)), RNG.choice([-1, 1], 60)
 LATER = RNG.integers(16, size=(40, 2))  # some ids are new
-STREAMS = [name for name, model in LEARNERS.items() if hasattr(model, "partial_fit") and name != "popca-free"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_at_work(name):
-    """As in test_save_faults.py, but of a model that was not loaded: its engine writes into arrays of its own."""
-    model = clone(LEARNERS[name])
-    options = {"classes": [0, 1]} if isinstance(model, KarmaOnlineClassifier) else {}
-    with quiet():
-        model.partial_fit(X[:30], Y[:30], **options)
-        before = state(model)
-        learn = model.partial_fit
-        for number in itertools.count(1):
-            try:
-                with Fault(number) as fault:
-                    learn(X[30:], Y[30:])
-            except MemoryError:
-                assert state(model) == before, fault.where
-            else:
-                assert fault.left > 0  # no call was left to fail
-                assert number > 10
-                break
-
 
 VARIANTS = {
     "plain": {},

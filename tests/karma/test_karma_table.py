@@ -279,35 +279,17 @@ def test_a_folded_table_is_close_and_small():
 
 
 @pytest.mark.parametrize("name", ["trace", "three"])
-def test_divergence_is_named_and_undone(name):
+def test_divergence_is_named_and_rows_before_it_are_counted(name):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS[name])
-    model = fitted(form, loss="squared", eta="theory", dtype=np.float32)
+    model = fitted(KernelForm.fit(rows, **FORMS[name]), loss="squared", eta="theory", dtype=np.float32)
     model.partial_fit(rows, y)
-    before = model.state()
-    kept = {name: np.copy(before[name]) for name in ("first", "second", "clock")}
     bad = np.full((120, 1), 1e300)
-    with pytest.raises(DivergedError, match="a larger rho or columns of smaller scale"), np.errstate(all="ignore"):
+    with (
+        pytest.raises(DivergedError, match=r"a larger rho or columns of smaller scale.*n_rows_seen_ counts"),
+        np.errstate(all="ignore"),
+    ):
         model.partial_fit(rows, bad)
-    for key, value in kept.items():
-        np.testing.assert_array_equal(getattr(model, key), value)
-
-
-def test_divergence_after_a_fold_is_undone_whole():
-    rng = np.random.default_rng(0)
-    form, wide = KernelForm(gamma=2.0, constant=1.0), 400
-    start = Observed.from_dense(rng.normal(size=(50, wide)))
-    model = PrimalModel(form, wide, 1, loss="hinge", rho=0.5, eta="constant", eta0=1.0, dtype="float64")
-    model.partial_fit(start, np.ones((50, 1)))
-    before, clock = model.weights().copy(), model.clock.copy()
-    # A hundred rows of one entry touch little; halving each time, the scale must fold; the last row overflows.
-    values = np.full(100, 1.0)
-    values[-1] = 1e300
-    few = Observed.from_triplets(np.arange(100), np.zeros(100, int), values, shape=(100, wide))
-    with pytest.raises(DivergedError):
-        model.partial_fit(few, np.full((100, 1), 1e9))
-    np.testing.assert_array_equal(model.clock, clock)
-    np.testing.assert_array_equal(model.weights(), before)
+    assert 120 <= model.t < 240
 
 
 def test_an_iterate_that_was_not_kept_is_refused():

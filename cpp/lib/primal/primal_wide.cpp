@@ -138,6 +138,7 @@ template <class T>
 void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs,
               const Addition<T>& one, const Addition<T>& other, int n_threads) {
   const Block<T> block(map, rows, row_scale, 0, rows.n_rows);
+  const Uninterrupted whole;  // nothing is added without memory for the block, else all of it is
   const Offset table_rows = map.rows(), width = map.width(), stride = outputs * width;
   const auto work = [&block, one, other, outputs, table_rows, width, stride](Offset task, InterruptCheck& check) {
     const Offset last = std::min((task + 1) * kTableRowsATask, table_rows);

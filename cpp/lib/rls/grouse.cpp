@@ -55,10 +55,11 @@ bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative
   basis_.gather(seen, m, row_.rows.data());
   row_.load(values, m);
   kernels().small.gram(basis_.t_inverse().data(), s_.d, row_.leading, t_gram_.data());
+  int singular = 0;
   if (row_.factorise(ridge_, t_gram_.data(), ridge_ > 0 ? kSingular : kExact)) {
     row_.solve(row_.right, code_);
   } else {
-    s_.clock[kSingularRows] += row_.shortest(basis_.t().data(), nullptr, 0, direction_) < s_.d ? 1 : 0;
+    singular = row_.shortest(basis_.t().data(), nullptr, 0, direction_) < s_.d ? 1 : 0;
     basis_.from_u(direction_.data(), code_.data());
   }
   kernels().small.project(row_.rows.data(), code_.data(), m, row_.leading, fitted_.data());
@@ -69,6 +70,7 @@ bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative
   if (!std::isfinite(missed) || !std::isfinite(length)) return false;
   *relative = row_.size > 0 ? std::min(missed * missed / row_.size, 1.0) : 0.0;
   s_.clock[kSteps] += 1;
+  s_.clock[kSingularRows] += singular;
   if (length == 0 || missed == 0) return true;
   for (double& x : direction_) x /= length;
   const double angle = damping_ * std::atan2(missed, length);

@@ -83,6 +83,7 @@ class Pass {
   LazyBasis basis_;
   Memories memories_;
   const Index* seen_ = nullptr;
+  int singular_ = 0;  // whether the row's codes are the shortest of many
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
   std::vector<double> next_, change_, t_gram_, unpacked_;
 };
@@ -132,7 +133,7 @@ void Pass<P, T>::shortest_codes(double label, double* prediction) {
     else
       code = inner_;
   };
-  s_.clock[kSingularRows] += row_.shortest(t, nullptr, 0, inner_) < d_ ? 1 : 0;
+  singular_ = row_.shortest(t, nullptr, 0, inner_) < d_ ? 1 : 0;
   *prediction = dot(w_.data(), inner_.data(), d_);
   turned(code_);
   label_code_ = code_;
@@ -205,6 +206,7 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
   double prediction = 0, relative = 0;
   if (rows_.offsets[row + 1] > rows_.offsets[row]) {
     const bool factored = load(row);
+    singular_ = 0;
     if (factored)
       solve_codes(label, &prediction);
     else
@@ -213,6 +215,7 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;
+    s_.clock[kSingularRows] += singular_;
     const double discount = rule_.forgetting.kind == Forgetting::Kind::adaptive
                             ? memories_.keep(row_, seen_, rows_.values + rows_.offsets[row], code_, label_code_,
                                              relative, factored)

@@ -164,7 +164,7 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     row_.load(rows_.values + first, m);
     ridge_ = rule_.automatic ? ridge_of(s_.sums, d_, rule_.ridge) : rule_.ridge;
     const bool factored = row_.factorise(ridge_, nullptr, kSingular);
-    if (!factored) row_.rescue(ridge_), s_.clock[kSingularRows] += 1;
+    if (!factored) row_.rescue(ridge_);
     row_.solve(row_.right, code_);
     prediction = dot(w_.data(), code_.data(), d_);
     left_ = row_.left(code_);
@@ -183,6 +183,7 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
             ? memories_.keep(row_, seen, rows_.values + first, code_, label_code_, relative, factored)
             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kSteps] += 1;
+    s_.clock[kSingularRows] += factored ? 0 : 1;
     s_.clock[kLogDiscount] += std::log(discount);
     move_columns(seen, discount, advance_inverse(discount));
     remember(discount, label);

@@ -18,7 +18,7 @@ from lacunar._latent import latent_rows
 from lacunar._lock import WholeCopies, changes, lock_of, reads
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
-from lacunar._state import Entries, all_or_nothing, going_back
+from lacunar._state import all_or_nothing, copied
 from lacunar._typing import Floats
 from lacunar.observed.door import as_array, as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
@@ -130,7 +130,7 @@ class ActiveSubspace:
 class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
     """Base of the strategies: a subclass draws attributes, learns from rows and finds the subspace."""
 
-    _written: ClassVar[tuple[str, ...]] = ("state_", "pending_")
+    _written: ClassVar[tuple[str, ...]] = ("pending_",)
     _schema: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_asked_", "n_told_"), COUNT),
         "spent_": Number(low=0),
@@ -309,20 +309,17 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         return number, *self.pending_[number]
 
     @changes
+    @all_or_nothing
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        """Learn rows (n, w); after an exception nothing has changed."""
+        """Learn rows (n, w), all of them or none. O(d^2)."""
         distinct = _distinct(drawn)
-        with going_back(self, _cells(self._sums(), drawn)):
-            self._learn(drawn, probability, values)
-            add_rows(self.state_, distinct, values)
-            paid = (distinct >= 0) & ~np.isnan(values)
-            self.spent_ += float(self.costs_[distinct[paid]].sum())
-            self.n_told_ += len(drawn)
-            self._told()
-
-    def _sums(self) -> list[Floats]:
-        """Tables (d, d) that rows are added to in place."""
-        return list(self.state_.values())
+        self.state_ = copied(self.state_)
+        self._learn(drawn, probability, values)
+        add_rows(self.state_, distinct, values)
+        paid = (distinct >= 0) & ~np.isnan(values)
+        self.spent_ += float(self.costs_[distinct[paid]].sum())
+        self.n_told_ += len(drawn)
+        self._told()
 
     def _told(self) -> None:
         """Renew what is drawn from, when due. `n_told_` and `state_` are up to date."""
@@ -434,12 +431,6 @@ def add_rows(tables: dict[str, Floats], indices: Ints, values: Floats) -> None:
     np.add.at(tables["N"].reshape(-1), cell, 1.0)
     np.add.at(tables["S"].reshape(-1), cell, (x[:, :, None] * x[:, None, :])[both])
     np.add.at(tables["A"].reshape(-1), cell, np.broadcast_to(x[:, :, None], both.shape)[both])
-
-
-def _cells(tables: list[Floats], drawn: Ints) -> Entries:
-    """The cells of tables (d, d) that rows with the attributes `drawn` (n, r) can change."""
-    places = (drawn[:, :, None] * len(tables[0]) + drawn[:, None, :]).ravel()
-    return Entries(*((table.reshape(-1), places) for table in tables))
 
 
 def means(tables: dict[str, Floats]) -> Floats:

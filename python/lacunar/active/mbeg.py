@@ -68,7 +68,6 @@ class MBEG(Acquisition):
     array([[0.6, 0.8, 0. , 0. ]])
     """
 
-    _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
     _schema: ClassVar[dict[str, Rule]] = {
         **Acquisition._schema,
         "renewed_at_": COUNT,
@@ -153,10 +152,8 @@ class MBEG(Acquisition):
         return drawn, expected + h * h * (mixed[one] * weak[two] + weak[one] * mixed[two])
 
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+        self.potential_ = self.potential_.copy()
         add_estimates(self.potential_, drawn, probability, values, self.pairs)
-
-    def _sums(self) -> list[Floats]:
-        return [*super()._sums(), self.potential_]
 
     def _told(self) -> None:
         if self._rows_in_force() <= 0:

@@ -109,9 +109,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             before the call if it was the first.
         """
 
-        def learn(batch: Any) -> None:
+        def learn(model: PairClassifier, batch: Any) -> None:
             X, y = labelled(batch)
-            self.partial_fit(*read_pairs(X), y, classes)
+            model.partial_fit(*read_pairs(X), y, classes)
 
         one_pass(self, batches, learn)
         return self

@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._lock import changes, reads
+from lacunar._lock import WholeRows, changes, reads
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
-from lacunar._state import SavePoint, all_or_nothing, going_back
+from lacunar._state import all_or_nothing
 from lacunar._stream import StreamScore
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
@@ -85,10 +85,10 @@ class KarmaOnline(KarmaBase):
         return {}
 
     def _steps(
-        self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp]
-    ) -> Floats:
-        """One step for every row, in an order; the values (n, outputs) of the rows before their own steps."""
-        return engine.steps(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
+        self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp], values: Floats
+    ) -> None:
+        """One step for every row, in an order; `values` (n, outputs) gets those of the rows before their own steps."""
+        engine.steps(rows, targets, weight, order=order, decisions=values, n_threads=thread_count(self.n_jobs))
 
     def _order(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Row numbers in the order of one pass of `fit`."""
@@ -101,6 +101,7 @@ class KarmaOnline(KarmaBase):
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit in `max_iter` passes over the rows.
 
@@ -115,68 +116,74 @@ class KarmaOnline(KarmaBase):
         Returns
         -------
         self
-            After an error the model is as before the call; an interrupt keeps the last full block.
+            After an error or an interrupt the model is as before the call.
         """
-        with going_back(self) as point:
-            table, target = self._read(X, y, reset=True)
-            table, target, weight, _ = weighted_rows(sample_weight, table, target)
-            self._forget()
-            targets = self._first_targets(target, target, weight)
-            rows = self._fit_kernel(table, weight)
-            self.solver_ = self._choose_solver()
-            rho = self._rho_of(1 / len(targets), targets, weight)
-            engine = self._engine_for(self.solver_, targets.shape[1], rho)
-            self._store(engine)
-            point.keeps_interrupted = True
-            try:
-                self._pass_over(engine, rows, targets, weight * self._row_factors(target))
-            finally:
-                self._store(engine)
+        table, target = self._read(X, y, reset=True)
+        table, target, weight, _ = weighted_rows(sample_weight, table, target)
+        self._forget()
+        targets = self._first_targets(target, target, weight)
+        rows = self._fit_kernel(table, weight)
+        self.solver_ = self._choose_solver()
+        rho = self._rho_of(1 / len(targets), targets, weight)
+        engine = self._engine_for(self.solver_, targets.shape[1], rho)
+        self._pass_over(engine, rows, targets, weight * self._row_factors(target))
+        self._store(engine)
         return self
 
     def _pass_over(self, engine: Engine, rows: Observed, targets: Floats, weight: Floats) -> None:
         rng = generator(fixed_seed(self.random_state))
-        self.n_iter_ = 0
         for number in range(1, self.max_iter + 1):
-            order = self._order(len(targets), rng)
-            with engine.undone(rows):
-                values = self._steps(engine, rows, targets, weight, order)
+            order, values = self._order(len(targets), rng), np.zeros(targets.shape)
+            self._steps(engine, rows, targets, weight, order, values)
             if number == 1:
                 self._remember(values, targets, weight, order)
             self.n_iter_ = number
             say(self.verbose, "[%s] pass %d: %d rows", self.solver_, number, engine.t)
 
+    @changes
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, Floats, Floats]:
-        """One batch: its standardised rows, targets (n, outputs) and values before the steps."""
-        point = SavePoint(self)  # not a `with`: leaving it is a call, which may fail when the rows are learned
-        try:
-            self._validate_params()
-            begun = hasattr(self, "kernel_")
-            table, target = self._read(X, y, reset=not begun)
-            weight = row_weights(sample_weight, table)
-            targets = self._targets(target) if begun else self._first_targets(target, classes, weight)
-            if begun and classes is not None:
-                self._check_same_classes(classes)
-            if not begun:
-                self._fit_kernel(table, weight, later=True)
-                self.solver_ = self._choose_solver()
-                rho = self._rho_of(_STREAM_RHO, targets, weight)
-                self._store(self._engine_for(self.solver_, targets.shape[1], rho))
-            weight = weight * self._row_factors(target)
-            rows, engine = scale_columns(table, self._columns()), self._live_engine()
-            order = np.arange(len(targets))
-            point.keeps_interrupted = True
-            try:
-                with engine.undone(rows):
-                    values = self._steps(engine, rows, targets, weight, order)
-                    self._store(engine)
-                    self._remember(values, targets, weight, order)
-            except KeyboardInterrupt:
-                self._store(engine)  # with the rows that it has learned whole
-                raise
-        except BaseException as error:
-            point.undo(error)
-            raise
+        """One batch: its standardised rows, targets (n, outputs) and values before the steps.
+
+        The first one, which fixes the columns and the kernel, is learned whole or not at all.
+        """
+        if hasattr(self, "kernel_"):
+            return self._learn_more(X, y, classes, sample_weight)
+        return self._learn_first(X, y, classes, sample_weight)
+
+    @all_or_nothing
+    def _learn_first(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, Floats, Floats]:
+        self._validate_params()
+        table, target = self._read(X, y, reset=True)
+        weight = row_weights(sample_weight, table)
+        targets = self._first_targets(target, classes, weight)
+        self._fit_kernel(table, weight, later=True)
+        self.solver_ = self._choose_solver()
+        rho = self._rho_of(_STREAM_RHO, targets, weight)
+        self._store(self._engine_for(self.solver_, targets.shape[1], rho))
+        return self._learn_rows(table, targets, weight * self._row_factors(target))
+
+    def _learn_more(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, Floats, Floats]:
+        self._validate_params()
+        table, target = self._read(X, y, reset=False)
+        weight = row_weights(sample_weight, table)
+        targets = self._targets(target)
+        if classes is not None:
+            self._check_same_classes(classes)
+        return self._learn_rows(table, targets, weight * self._row_factors(target))
+
+    def _learn_rows(self, table: Observed, targets: Floats, weight: Floats) -> tuple[Observed, Floats, Floats]:
+        rows, engine = scale_columns(table, self._columns()), self._live_engine()
+        values, before, order = np.zeros(targets.shape), engine.t, np.arange(len(targets))
+
+        recent = {name: value for name, value in vars(self).items() if name == "recent_"}
+
+        def keep() -> None:
+            self._store(engine)
+            self.__dict__.update(recent)
+            self._remember(values, targets, weight, order[: engine.t - before])
+
+        with WholeRows(self, keep):
+            self._steps(engine, rows, targets, weight, order, values)
         return rows, targets, values
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
@@ -252,11 +259,11 @@ class KarmaOnline(KarmaBase):
     def _fit_batches(self, batches: Iterable[Any], classes: Any) -> Self:
         """One pass over batches, starting afresh."""
 
-        def learn(numbered: tuple[int, Any]) -> None:
+        def learn(model: KarmaOnline, numbered: tuple[int, Any]) -> None:
             number, batch = numbered
             X, y, *weight = labelled(batch, most=3)
-            self._learn(X, y, classes if number == 1 else None, weight[0] if weight else None)
-            say(self.verbose, "[%s] batch %d: %d rows", self.solver_, number, self.n_rows_seen_)
+            model._learn(X, y, classes if number == 1 else None, weight[0] if weight else None)
+            say(model.verbose, "[%s] batch %d: %d rows", model.solver_, number, model.n_rows_seen_)
 
         one_pass(self, enumerate(batches, 1), learn)
         return self
@@ -506,8 +513,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Returns
         -------
         self
-            The first batch fixes column scales, count scale and trace. After an error the model is as before the call;
-            an interrupt keeps the last full block.
+            The first batch fixes column scales, count scale and trace, and is learned whole or not at all. After an error or an
+            interrupt in a later one its first rows are learned, each of them whole: `n_rows_seen_` says how many in all.
         """
         self._learn(X, y, classes, sample_weight)
         return self

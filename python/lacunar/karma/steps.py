@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -35,14 +34,14 @@ STEP_RULE: dict[str, Rule] = {
 
 
 class DivergedError(ValueError):
-    """Values of an online model left the finite numbers; the model is as it was before the call."""
+    """Values of an online model left the finite numbers at a row, which is not learned."""
 
 
 class AlgorithmOne:
-    """What `PrimalModel` and `OnlineModel` share: the kernel, the loss and the steps, and the way back from a failed call."""
+    """What `PrimalModel` and `OnlineModel` share: the kernel, the loss and the steps."""
 
     clock: Floats  # steps taken, scale, reach (and what a budget lost): see step_clock.hpp
-    steps: Callable[..., Floats]  # `partial_fit` without the way back, for callers that use `undone` themselves
+    steps: Callable[..., Floats]
 
     def __init__(
         self,
@@ -93,37 +92,16 @@ class AlgorithmOne:
     def partial_fit(self, rows: Observed, targets: Floats, weight: Floats | None = None, **options: Any) -> Floats:
         """One step for every row, in order; the values (n, outputs) of the rows before their own steps. Options are those of `steps`.
 
+        After an error or an interrupt the first rows are learned, each of them whole: `t` says how many in all.
+
         Raises
         ------
         DivergedError
-            The values left the finite numbers; nothing has changed.
+            The values left the finite numbers.
         ValueError
-            The kernel of these rows cannot be held in the model's precision.
+            The kernel of these rows cannot be held in the model's precision; nothing has changed.
         """
-        with self.undone(rows):
-            return self.steps(rows, targets, weight, **options)
-
-    @contextmanager
-    def undone(self, rows: Observed) -> Iterator[None]:
-        """A block that learns these rows; its exception takes them back, an interrupt keeps the rows learned whole."""
-        saved = self._save(rows)
-        try:
-            yield
-        except BaseException as error:
-            if not (isinstance(error, KeyboardInterrupt) and self._whole()):
-                self._go_back(saved)
-            raise
-
-    def _save(self, rows: Observed) -> Any:
-        """What `_go_back` needs to forget these rows."""
-        raise NotImplementedError
-
-    def _go_back(self, saved: Any) -> None:
-        raise NotImplementedError
-
-    def _whole(self) -> bool:
-        """Whether an interrupt now leaves every row learned or not learned."""
-        return True
+        return self.steps(rows, targets, weight, **options)
 
     def _shared_state(self) -> dict[str, Any]:
         """What the states of both engines have in common."""
@@ -177,7 +155,7 @@ def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
     )
     return DivergedError(
         f"the step must keep values finite; with {step}rho={rho:g} they overflow at row {row} of the batch. Use {remedy}"
-        "a larger rho or columns of smaller scale. The model is as it was before."
+        "a larger rho or columns of smaller scale, and begin again. Rows before it may be learned: n_rows_seen_ counts them."
     )
 
 

@@ -185,13 +185,15 @@ class OnlineModel(AlgorithmOne):
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
+        decisions: Floats | None = None,
     ) -> Floats:
-        """One step a row, in `order`; returns the values (n, outputs) that rows had before their step.
+        """One step a row, in `order`; returns the values (n, outputs) that rows had before their step, also in `decisions`.
 
         An interrupt keeps the last full block.
         """
         order = np.arange(rows.shape[0]) if order is None else order
-        data, decisions = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs))
+        data = self._readable(rows)
+        decisions = np.zeros((rows.shape[0], self.n_outputs)) if decisions is None else decisions
         arrays: dict[str, Any] = {**self._arrays(data), "decisions": decisions, "n_threads": n_threads}
         lesson = self.lesson(data, targets, weight, row_scales(self.form, data))
         start = 0
@@ -200,15 +202,8 @@ class OnlineModel(AlgorithmOne):
             bad = self._learn(arrays, lesson, part)
             if bad >= 0:
                 raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
-            self._drop_beyond_budget()
             start += len(part)
         return decisions
-
-    def _save(self, rows: Observed) -> _Stored:
-        return self._stored
-
-    def _go_back(self, saved: _Stored) -> None:
-        self._stored = saved
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""
@@ -254,7 +249,9 @@ class OnlineModel(AlgorithmOne):
             if done < len(order):  # the scale is about to leave the floats or, once values are made, all is forgotten
                 valued = bool(clock[1] == 0)
                 support, clock[1:3] = support.folded(clock[1], clock[2]), (1.0, 0.0)
-            self._stored = _Stored(support, clock)  # at once, so that an interrupt keeps no half of a block
+            stored = _Stored(support, clock)
+            # At once, so that an interrupt keeps no half of a block.
+            self._stored = self._within_budget(stored) if done == len(order) else stored
         return -1
 
     def _expand(self, rows: Observed, coef: Floats, n_threads: int) -> Floats:
@@ -269,26 +266,32 @@ class OnlineModel(AlgorithmOne):
             _core.online_decide(**self._arrays(part), **own, decisions=block, n_threads=n_threads)
         return values
 
-    def _drop_beyond_budget(self) -> None:
-        if self.budget is None or self._stored.support.n_rows <= self.budget:
-            return
-        rows, first, second, clock = self.rows, self.first, self.second, self.clock.copy()
-        size = np.abs(self.coef()).max(axis=1) * np.sqrt(self.form.diagonal(rows))
+    def _within_budget(self, stored: _Stored) -> _Stored:
+        """Without the rows of least size beyond the budget."""
+        support, clock = stored.support, stored.clock.copy()
+        if self.budget is None or support.n_rows <= self.budget:
+            return stored
+        rows, (first, second) = support.rows, support.coefficients
+        size = np.abs(self._coef_of(stored)).max(axis=1) * np.sqrt(self.form.diagonal(rows))
         largest = np.sort(np.argsort(-size, kind="stable")[: self.budget])
         gone = np.setdiff1d(np.arange(len(size)), largest)
         clock[3] += size[gone].sum()
-        self._stored = _Stored(Support.of(rows[largest], first[largest], second[largest], self.form), clock)
+        return _Stored(Support.of(rows[largest], first[largest], second[largest], self.form), clock)
 
     def coef(self, iterate: str | None = None) -> Floats:
         """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that with weights t."""
-        t, scale, reach, _ = self.clock
+        return self._coef_of(self._stored, iterate)
+
+    def _coef_of(self, stored: _Stored, iterate: str | None = None) -> Floats:
+        t, scale, reach, _ = stored.clock
+        first, second = stored.support.coefficients
         iterate = iterate or self.iterate
         if iterate == "last" or t == 0:
-            return np.asarray(scale * self.first)
+            return np.asarray(scale * first)
         self._refuse_iterate(iterate)
         if iterate == "weighted":
-            return np.asarray((reach * self.first - self.second) / (t * (t + 1) / 2))
-        return np.asarray(((reach - scale) * self.first - self.second) / t)
+            return np.asarray((reach * first - second) / (t * (t + 1) / 2))
+        return np.asarray(((reach - scale) * first - second) / t)
 
     def decide(self, rows: Observed, *, iterate: str | None = None, n_threads: int = 1) -> Floats:
         """Values (n, outputs) of rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._typing import Floats
-from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, diverged, keeps_slopes, overflowed
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, diverged, overflowed
 from lacunar.karma.support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -138,7 +139,7 @@ class PrimalModel(AlgorithmOne):
         self._served: tuple[Iterate, NDArray[Any]] | None = None
         self.clock = np.array([0.0, 1.0, 0.0])
         self.wide = _is_wide(self.map, self.dtype)
-        # None on other tables, and while the tables take up a block: an interrupt then takes back the call.
+        # None on other tables.
         self.pending = self._nothing_pending() if self.wide else None
 
     def steps(
@@ -149,14 +150,15 @@ class PrimalModel(AlgorithmOne):
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
+        decisions: Floats | None = None,
     ) -> Floats:
-        """One gradient step a row, in `order`; returns the values (n, outputs) that rows had before their step.
+        """One gradient step a row, in `order`; returns the values (n, outputs) before each step, also in `decisions`.
 
         Bits do not depend on threads, which share the rows of blocks on wide tables, and single rows on others.
         """
         order = np.arange(rows.shape[0]) if order is None else order
         data = rows.astype(self.dtype)
-        decisions = np.zeros((rows.shape[0], self.n_outputs))
+        decisions = np.zeros((rows.shape[0], self.n_outputs)) if decisions is None else decisions
         self._served = None
         if self.wide:
             bad = self._descend_by_blocks(data, targets, weight, order, decisions, n_threads)
@@ -204,6 +206,7 @@ class PrimalModel(AlgorithmOne):
         """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
         done, valued = 0, False
         while done < len(order):
+            self._flush_full(n_threads)  # where an interrupt came before
             part = order[done : done + _BLOCK - self.t % _BLOCK]
             rows, block_decisions = data[part], np.zeros((len(part), self.n_outputs))
             if valued:
@@ -239,30 +242,41 @@ class PrimalModel(AlgorithmOne):
             valued = not whole and bool(clock[1] == 0)
             if whole:
                 self.pending, self.clock = support, clock
-                if self.t % _BLOCK == 0:
-                    self._flush(n_threads)
+                self._flush_full(n_threads)
             else:
                 self._fold(support, clock)
         return -1
 
-    def _flush(self, n_threads: int) -> None:
-        pending, self.pending = self.pending, None
-        assert pending is not None
-        self._add(pending, self.first, self.second, n_threads)
-        self.pending = self._nothing_pending()
+    def _flush_full(self, n_threads: int) -> None:
+        """Add a full block to the tables: all of it, or nothing where memory does not hold it."""
+        assert self.pending is not None
+        if self.t % _BLOCK or self.pending.n_rows == 0:
+            return
+        add = self._adding(self.pending, self.first, self.second, n_threads)
+        empty, added = self._nothing_pending(), True
+        try:
+            add()  # an interrupt comes when it is done
+        except MemoryError:
+            added = False
+            raise
+        finally:
+            if added:
+                self.pending = empty
 
     def _nothing_pending(self) -> Support:
         return Support.empty(self.form, self.n_features, self.n_outputs, self.dtype)
 
-    def _add(self, pending: Support, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
-        """Add pending rows to the tables, in place."""
+    def _adding(
+        self, pending: Support, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int
+    ) -> Callable[[], None]:
+        """What adds pending rows to the tables, in place."""
         coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), pending.coefficients, strict=True))
         tables: dict[str, Any] = {"first": first, "second": second}
         scale, arrays = self.map.row_scale(pending.rows), self._arrays(pending.rows)
-        _core.primal_add(**arrays, row_scale=scale, **coefs, **tables, n_threads=n_threads)
+        return partial(_core.primal_add, **arrays, row_scale=scale, **coefs, **tables, n_threads=n_threads)
 
     def _fold(self, pending: Support, clock: Floats) -> None:
-        """v = first from here on; in new tables, so that a failed call goes back to the old ones."""
+        """v = first from here on; in new tables, which take the place of the old ones at once."""
         scale, reach = clock[1], clock[2]
         first = aligned_copy(scale * self.first, self.dtype)
         second = None if self.second is None else aligned_copy(self.second - reach * self.first, self.dtype)
@@ -275,7 +289,7 @@ class PrimalModel(AlgorithmOne):
             return self.first, self.second
         first = aligned_copy(self.first, self.dtype)
         second = None if self.second is None else aligned_copy(self.second, self.dtype)
-        self._add(self.pending, first, second, 1)
+        self._adding(self.pending, first, second, 1)()
         return first, second
 
     def _arrays(self, rows: Observed) -> dict[str, Any]:
@@ -293,44 +307,6 @@ class PrimalModel(AlgorithmOne):
             blocked=by_blocks,
         )
         return values
-
-    def _save(self, rows: Observed) -> tuple[Any, ...]:
-        """What a failed call needs to be undone: tables, the parts of them that these rows can reach, and what is pending."""
-        part: Any = slice(None)
-        reaches_few = not self.map.hash_bits and self.form.gamma < 3 and rows.nnz < self.map.n_columns
-        if reaches_few and not self._may_fold(rows.shape[0]):
-            waiting = rows.indices[:0] if self.pending is None else self.pending.rows.indices
-            touched = np.unique(np.concatenate([[0, self.map.n_columns + 1], rows.indices + 1, waiting + 1]))
-            part = touched[touched < len(self._by_row(self.first))]
-        tables = (self.first, self.second)
-        old = [None if table is None else self._by_row(table)[part].copy() for table in tables]
-        return part, tables, old, self.pending, self.clock.copy()
-
-    def _may_fold(self, n_rows: int) -> bool:
-        """Whether so many steps may rescale the tables, of which a fold touches every row: see step_clock.cpp."""
-        if keeps_slopes(self.eta, self.loss):
-            return False  # eta_t = 1 / (rho t): the scale is known from t
-        t, scale, reach = self.clock
-        eta = self.eta0 if self.eta == "constant" else 1 / (self.rho * (t + 1))
-        least = scale * max(1 - eta * self.rho, 0.0) ** n_rows
-        weighted = self.iterate == "weighted"
-        most = reach + n_rows * scale * (t + n_rows if weighted else 1)
-        return bool(least < 1e-17 or most > 500 * least * (t * (t + 1) / 2 if weighted else t))
-
-    def _by_row(self, table: NDArray[Any]) -> NDArray[Any]:
-        return table if self.map.hash_bits else table.reshape(_core.primal_table_shape(self.map.options)[0], -1)
-
-    def _go_back(self, saved: tuple[Any, ...]) -> None:
-        part, tables, contents, self.pending, self.clock = saved
-        self._served = None
-        self.first, self.second = tables
-        for table, old in zip(tables, contents, strict=True):
-            if table is not None:
-                self._by_row(table)[part] = old
-
-    def _whole(self) -> bool:
-        self._served = None
-        return self.wide == (self.pending is not None)
 
     def weights(self, iterate: Iterate | None = None) -> NDArray[Any]:
         """The table of an iterate: v_T, Theorem 2's mean of v_1 to v_T, or the mean with weights t."""

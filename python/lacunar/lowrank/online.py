@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._lock import changes
+from lacunar._lock import WholeRows, changes
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
@@ -18,10 +18,10 @@ from lacunar.lowrank.em import Fit, first_basis
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.regression import SubspaceRegression
 from lacunar.lowrank.ridge import lasso_on_sums
-from lacunar.lowrank.trackers import PerColumnRls, SharedRls, forgetting
+from lacunar.lowrank.trackers import PerColumnRls, SharedRls, Trace, forgetting
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.rules import Anything, Number, Rule
+from lacunar.observed.rules import COUNT, Anything, Number, Rule
 
 # On codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
 _RIDGE = 1e-3
@@ -87,6 +87,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         What the stream goes on from.
     progressive_mse_ : float
         Mean squared error on rows before they were learned from, last pass.
+    n_samples_seen_ : int
+        Rows learned since the first call or `fit`, once a pass.
 
     Raises
     ------
@@ -129,6 +131,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         **SubspaceRegression._schema,
         "state_": Anything(),
         "progressive_mse_": Number(finite=False),
+        "n_samples_seen_": COUNT,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
@@ -189,13 +192,13 @@ class SLRMOnlineRegressor(SubspaceRegression):
         tracker = self._start(rows, rng)
         for number in range(self.max_iter):
             order = None if number == 0 else rng.permutation(rows.shape[0])
-            self._follow(tracker, rows, labels[:, 0], order)
+            self._weigh(tracker, tracker.run(rows, labels[:, 0].copy(), order), labels[:, 0])
         self._store_stream(tracker, rows, labels, refit=True)
+        self.n_samples_seen_ = rows.shape[0] * self.max_iter
         return self
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> SLRMOnlineRegressor:
         """Follow further rows.
 
@@ -210,20 +213,22 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Returns
         -------
         self
-            After an error the model is as before the call.
+            The first call learns all of its rows or none. After an error or an interrupt in a later one its first rows are learned, each
+            of them whole: `n_samples_seen_` says how many in all.
         """
-        if hasattr(self, "state_"):
-            rows = self._check_rows(X)
-            rows, labels = self._standardised(rows), self._check_labels(y, rows)[0] - self.label_mean_
-            tracker = self._tracker_class.from_state(self.state_)
-        else:
-            rows, labels = self._begin(X, y, later=True)
-            self._check_streamed(labels, "SLRMRegressor")
-            tracker = self._start(rows, generator(self.random_state))
-        with tracker.undone(rows):
-            self._follow(tracker, rows, labels[:, 0], None)
-            self.labelled_ = self.labelled_ | ~np.isnan(labels).all(axis=0)
-            self._store_stream(tracker, rows, labels)
+        if not hasattr(self, "state_"):
+            return self._follow_first(X, y)
+        rows = self._check_rows(X)
+        labels = self._check_labels(y, rows)[0] - self.label_mean_
+        self._follow(self._tracker_class.from_state(self.state_), self._standardised(rows), labels)
+        return self
+
+    @all_or_nothing
+    def _follow_first(self, X: Any, y: Any) -> SLRMOnlineRegressor:
+        rows, labels = self._begin(X, y, later=True)
+        self._check_streamed(labels, "SLRMRegressor")
+        self.n_samples_seen_ = 0
+        self._follow(self._start(rows, generator(self.random_state)), rows, labels)
         return self
 
     def fit_batches(self, batches: Iterable[Any]) -> SLRMOnlineRegressor:
@@ -240,7 +245,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
             The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
             before the call if it was the first.
         """
-        one_pass(self, batches, lambda batch: self.partial_fit(*labelled(batch)))
+        one_pass(self, batches, lambda model, batch: model.partial_fit(*labelled(batch)))
         return self
 
     def _penalties(self) -> tuple[float, float]:
@@ -264,10 +269,26 @@ class SLRMOnlineRegressor(SubspaceRegression):
             return SharedRls(basis, automatic=True, **options)
         return PerColumnRls(basis, **options)
 
-    def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats, order: Any) -> None:
-        predictions, _ = tracker.run(rows, np.ascontiguousarray(labels), order)
+    def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats) -> None:
+        trace, seen = Trace.of(rows), self.n_samples_seen_
+
+        def keep() -> None:
+            n = trace.n_learned
+            if n == 0 and rows.shape[0] > 0:
+                return
+            self._weigh(tracker, Trace(trace.prediction[:n], trace.residual[:n]), labels[:n, 0])
+            self.labelled_ = self.labelled_ | ~np.isnan(labels[:n]).all(axis=0)
+            self._store_stream(tracker, rows[:n], labels[:n])
+            self.n_samples_seen_ = seen + n
+
+        with WholeRows(self, keep):
+            tracker.run(rows, labels[:, 0].copy(), None, trace)
+
+    def _weigh(self, tracker: PerColumnRls | SharedRls, trace: Trace, labels: Floats) -> None:
+        """The error of a pass, and the label weights that its rows give."""
         known = ~np.isnan(labels)
-        self.progressive_mse_ = float(np.mean((predictions - labels)[known] ** 2)) if known.any() else float("nan")
+        errors = (trace.prediction - labels)[known]
+        self.progressive_mse_ = float(np.mean(errors**2)) if known.any() else float("nan")
         weights = stream_weights(tracker, *self._penalties())
         if weights is not None:
             tracker.w[:] = weights  # what the next rows are predicted with, and coded when lam1 is finite

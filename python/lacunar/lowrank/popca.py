@@ -19,7 +19,7 @@ from lacunar._log import warn_user
 from lacunar._moments import Sums
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._state import SavePoint, all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
 from lacunar.lowrank.em import refinable, refined
@@ -425,20 +425,27 @@ class POPCA(SubspaceModel):
         O(sum of squared entries of a row, over all rows, + d^3), 24 d^2 bytes.
         """
 
-        def learn(batch: Any) -> None:
-            self._add_sums(rows_of(batch), None if hasattr(self, "state_") else shift)
+        error = self._sum_batches(batches, shift)
+        if error is not None:
+            raise error
+        return self
 
-        seen, point = vars(self).get("state_"), SavePoint(self)
+    @all_or_nothing
+    def _sum_batches(self, batches: Iterable[Any], shift: Any) -> BaseException | None:
+        """The closed form of the batches before one that fails, and its error."""
+
+        def learn(model: POPCA, batch: Any) -> None:
+            model._add_sums(rows_of(batch), None if hasattr(model, "state_") else shift)
+
+        seen, error = vars(self).get("state_"), None
         try:
             one_pass(self, batches, learn)
-        finally:
-            if vars(self).get("state_") is not seen:
-                try:
-                    self._from_stream()
-                except BaseException as error:
-                    point.undo(error)
-                    raise
-        return self
+        except BaseException as raised:
+            if vars(self).get("state_") is seen:
+                raise
+            error = raised
+        self._from_stream()
+        return error
 
     @all_or_nothing
     def _add_sums(self, X: Any, shift: Any) -> None:

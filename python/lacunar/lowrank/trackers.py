@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar import _core
 from lacunar._latent import LARGEST_CORE_RANK
-from lacunar._lock import changes, reads
+from lacunar._lock import WholeRows, changes, reads
 from lacunar._random import generator
-from lacunar._state import Entries, SavePoint, all_or_nothing, going_back
+from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
@@ -37,7 +36,7 @@ _RECENT = 0.05  # weight of a row in the running residual
 
 
 class NotFiniteError(ValueError):
-    """A step left the finite numbers; the tracker is as it was before the call."""
+    """The step of a row left the finite numbers; that row is not learned, and those before it are."""
 
 
 def forgetting(forget: Forget) -> dict[str, Any]:
@@ -59,6 +58,23 @@ _FORGETTING: dict[str, Rule] = {
 }
 
 
+class Trace(NamedTuple):
+    """What a pass notes of rows (n,) before their own steps: predictions, and relative residuals, NaN where it has not come."""
+
+    prediction: Floats
+    residual: Floats
+
+    @classmethod
+    def of(cls, rows: Observed) -> Trace:
+        """The trace of rows none of which is learned."""
+        return cls(np.zeros(rows.shape[0]), np.full(rows.shape[0], np.nan))
+
+    @property
+    def n_learned(self) -> int:
+        """Rows that are learned, the first ones in the order of the pass."""
+        return int(np.count_nonzero(~np.isnan(self.residual)))
+
+
 class Tracker:
     """The arrays of a tracker, which a pass over rows changes in place."""
 
@@ -71,41 +87,34 @@ class Tracker:
     options: dict[str, Any]
 
     def run(
-        self, rows: Observed, labels: Floats | None = None, order: NDArray[np.int64] | None = None
-    ) -> tuple[Floats, Floats]:
-        """One pass; predictions and relative residuals (n,) of the rows before their own steps."""
+        self,
+        rows: Observed,
+        labels: Floats | None = None,
+        order: NDArray[np.int64] | None = None,
+        trace: Trace | None = None,
+    ) -> Trace:
+        """One pass, in which each row is learned whole or not at all; its trace, which is filled as it goes."""
         order = np.arange(rows.shape[0]) if order is None else order
-        traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
+        trace = trace or Trace.of(rows)
         self._add_columns(rows)
         for start in range(0, len(order), _SLICE):
-            bad = self._pass(rows, labels, order[start : start + _SLICE], *traces)
+            try:
+                bad = self._pass(rows, labels, order[start : start + _SLICE], *trace)
+            except MemoryError as error:
+                error.state_lost = True  # type: ignore[attr-defined]  # within a row
+                raise
             if bad >= 0:
                 raise NotFiniteError(
                     f"values must stay finite; those of row {int(order[start + bad])} overflow. Scale the columns, or "
-                    "clip outliers. The model is as it was before."
+                    "clip outliers. The rows before it are learned."
                 )
-        return traces
-
-    def undone(self, rows: Observed) -> AbstractContextManager[SavePoint]:
-        """A block from whose exceptions the arrays come back as they were before passes over `rows`."""
-        observed = np.unique(rows.indices)
-        all_move = self.moves_all(rows) or 2 * len(observed) > len(self.v)
-        return going_back(Entries(*self._places(slice(None) if all_move else observed)))
-
-    def _places(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
-        """Arrays that passes over rows write into, and where: what belongs to these columns, and to all."""
-        places = [(getattr(self, name), columns) for name in self.by_column]
-        return places + [(getattr(self, name), slice(None)) for name in self.whole]
+        return trace
 
     def _add_columns(self, rows: Observed) -> None:
         """Give memory to columns that are seen for the first time."""
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         raise NotImplementedError
-
-    def moves_all(self, rows: Observed) -> bool:
-        """Whether a pass may turn columns that these rows do not observe."""
-        return True
 
     def basis(self) -> Floats:
         """A basis (D, d) of the subspace, not orthonormal in general."""
@@ -189,15 +198,6 @@ class ForgettingTracker(Tracker):
         if len(state.get("memory_v", range(places))) != places:
             raise ValueError(f"state_['memory_v'] must have {places} places; got {len(state['memory_v'])}")
 
-    def _places(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
-        places = super()._places(columns)
-        if self._rules(self.options) == self.rules:
-            return places
-        every = _core.MEMORY_EVERY
-        remembered = columns if isinstance(columns, slice) else columns[columns % every == 0] // every
-        places += [(self.memory_v, remembered), (self.memory_seen, remembered)]
-        return places + [(array, slice(None)) for array in (self.memory_inverse, self.memory_lines, self.memory_rows)]
-
 
 class PerColumnRls(ForgettingTracker):
     """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
@@ -255,10 +255,11 @@ class PerColumnRls(ForgettingTracker):
         fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
         if len(fresh):
             blocks = np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))
-            first = len(self.pool)
             # One new block may come out of concatenate in the order of Fortran, which the core refuses.
-            self.pool = np.ascontiguousarray(np.concatenate([self.pool, blocks]))
-            self.slot[fresh] = np.arange(first, len(self.pool), dtype=np.int32)
+            pool = np.ascontiguousarray(np.concatenate([self.pool, blocks]))
+            slot = self.slot.copy()
+            slot[fresh] = np.arange(len(self.pool), len(pool), dtype=np.int32)
+            self.pool, self.slot = pool, slot
 
     def _first(self) -> NDArray[Any]:
         """delta I in the layout of the pool: packed triangles of floats, blocks of eight columns of doubles."""
@@ -270,14 +271,6 @@ class PerColumnRls(ForgettingTracker):
         else:
             block[np.cumsum(i // 8 * 8 + 8) - (i // 8 * 8 + 8) + i] = self.options["delta"]
         return block
-
-    def moves_all(self, rows: Observed) -> bool:
-        return bool(self.options["orthonormal"])
-
-    def _places(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
-        # Columns that a pass sees first move to a longer pool, which nobody has before the pass ends.
-        slots = self.slot[columns]
-        return [*super()._places(columns), (self.pool, slots[slots >= 0])]
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order, labels)
@@ -322,11 +315,6 @@ class SharedRls(ForgettingTracker):
         self.labelled, self.w, self.clock = np.zeros(d), np.zeros(d), np.zeros(_core.RLS_CLOCK)
         self.options = {"lam1": np.inf, "ridge": 0.0, "automatic": False, **forgetting("window"), **options}
         self._remember(delta)
-
-    def moves_all(self, rows: Observed) -> bool:
-        """Whether these rows reach a step after which V is normalised."""
-        every = max(1024, len(self.v) // 16)
-        return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order, labels)
@@ -425,7 +413,6 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> SubspaceTracker:
         """Follow further rows; the first call makes the start from its own rows.
 
@@ -438,19 +425,28 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         Returns
         -------
         self
+            The first call learns all of its rows or none. After an error or an interrupt in a later one its first rows are learned, each
+            of them whole: `n_samples_seen_` says how many in all.
 
         Raises
         ------
         ValueError
-            For another number of columns, infinite entries, or values that overflow: the model is then as it was.
+            For another number of columns or infinite entries: the model is then as it was; for values that overflow: the rows before
+            are learned.
         """
-        first = not hasattr(self, "state_")
-        rows = self._check_rows(X, reset=first)
+        if not hasattr(self, "state_"):
+            return self._follow_first(X)
+        rows = self._check_rows(X, reset=False)
         refuse_tiny(rows.values, "X")
-        if first:
-            self._reset(rows, generator(self.random_state))
-        with self._tracker().undone(rows):
-            self._follow(rows, None)
+        self._follow(rows, None)
+        return self
+
+    @all_or_nothing
+    def _follow_first(self, X: Any) -> SubspaceTracker:
+        rows = self._check_rows(X, reset=True)
+        refuse_tiny(rows.values, "X")
+        self._reset(rows, generator(self.random_state))
+        self._follow(rows, None)
         return self
 
     @property
@@ -511,13 +507,19 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         return max(min(_USUAL, D - 1), 1) if isinstance(self.init, str) else max(len(self.init), 1)
 
     def _follow(self, rows: Observed, order: NDArray[np.int64] | None) -> None:
-        tracker, counted = self._tracker(), rows.row_counts > 0
-        _, residual = tracker.run(rows, None, order)
-        recent = self.residual_
-        for value in residual[counted] if order is None else ():
-            recent += _RECENT * (float(value) - recent)
-        self.state_, self.residual_ = tracker.state(), recent
-        self.n_samples_seen_ += rows.shape[0]
+        tracker, trace = self._tracker(), Trace.of(rows)
+        seen, residual = self.n_samples_seen_, self.residual_
+
+        def keep() -> None:
+            n, recent = trace.n_learned, residual
+            counted = (rows.row_counts > 0)[:n]
+            for value in trace.residual[:n][counted] if order is None else ():
+                recent += _RECENT * (float(value) - recent)
+            self.state_, self.residual_ = tracker.state(), recent
+            self.n_samples_seen_ = seen + n
+
+        with WholeRows(self, keep):
+            tracker.run(rows, None, order, trace)
 
     def _gaussian(self) -> LowRankGaussian:
         check_is_fitted(self, "state_")

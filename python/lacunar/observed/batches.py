@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lacunar._lock import lock_of
-from lacunar._state import going_back
+from lacunar._state import all_or_nothing
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
 from lacunar.observed.files import as_table, naming, record_batches, svmlight_pieces, values_of
@@ -359,27 +359,30 @@ def _svmlight_tables(
         yield table, y
 
 
-def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) -> None:
-    """Start afresh and learn batch after batch.
+def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any, Any], Any]) -> None:
+    """Start afresh and learn batch after batch, each by `learn(model, batch)`.
 
-    An error in the first batch leaves the model as it was; a later one leaves it as after the batch before. Other threads have the model between
-    two batches, and while the next one is fetched.
+    An error in the first batch leaves the model as it was; a later one what `learn` leaves. Other threads have the model between two
+    batches, and while the next one is fetched.
     """
     stream = iter(batches)
     for first in stream:
-        with lock_of(model), going_back(model):
-            for name in list(vars(model)):
-                if (
-                    name.endswith("_") and not name.startswith("_")
-                ) or name == "_engine":  # what was learned, not how to
-                    delattr(model, name)
-            learn(first)
+        with lock_of(model):
+            _begin(model, first, learn)
         break
     else:
         raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
     for batch in stream:
         with lock_of(model):
-            learn(batch)
+            learn(model, batch)
+
+
+@all_or_nothing
+def _begin(model: Any, batch: Any, learn: Callable[[Any, Any], Any]) -> None:
+    for name in list(vars(model)):
+        if (name.endswith("_") and not name.startswith("_")) or name == "_engine":  # what was learned, not how to
+            delattr(model, name)
+    learn(model, batch)
 
 
 def rows_of(batch: Any) -> Any:
@@ -419,8 +422,8 @@ class RowBatches:
         Raises
         ------
         ValueError
-            No batch at all, or what `partial_fit` refuses: the model is then as after the batch before, or as before the call if
-            it was the first.
+            No batch at all, or what `partial_fit` refuses: the model is then as `partial_fit` leaves it, or as before the call if it
+            was the first.
         """
-        one_pass(self, batches, lambda batch: self.partial_fit(rows_of(batch)))
+        one_pass(self, batches, lambda model, batch: model.partial_fit(rows_of(batch)))
         return self

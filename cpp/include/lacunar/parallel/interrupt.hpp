@@ -15,6 +15,15 @@ void set_interrupt_probe(InterruptProbe probe);
 
 struct Stopped {};  // thrown in a helper whose caller has stopped
 
+// While it lives, checks of the calling thread do not ask: for short work that must not end half done.
+class Uninterrupted {
+ public:
+  Uninterrupted();
+  ~Uninterrupted();
+  Uninterrupted(const Uninterrupted&) = delete;
+  Uninterrupted& operator=(const Uninterrupted&) = delete;
+};
+
 // Made where a call begins. Throws from `look` and `after` only: whoever calls them must leave nothing half-changed
 // there.
 class InterruptCheck {

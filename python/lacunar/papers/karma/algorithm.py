@@ -57,16 +57,15 @@ class _AlgorithmOne(KarmaOnline):
         return step
 
     def _steps(
-        self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp]
-    ) -> Floats:
+        self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp], values: Floats
+    ) -> None:
         if not callable(self.eta):
-            return super()._steps(engine, rows, targets, weight, order)
-        values = np.zeros(targets.shape)
+            return super()._steps(engine, rows, targets, weight, order, values)
         for i in order:
             row = slice(i, i + 1)
             engine.eta0 = self._eta(engine.t + 1)
-            values[row] = super()._steps(engine, rows[row], targets[row], weight[row], order[:1] * 0)
-        return values
+            super()._steps(engine, rows[row], targets[row], weight[row], order[:1] * 0, values[row])
+        return None
 
     def _order(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
         return np.arange(n_rows)

@@ -70,7 +70,6 @@ class PrintedMBEG(Acquisition):
     (1, 3)
     """
 
-    _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
     _schema: ClassVar[dict[str, Rule]] = {
         **Acquisition._schema,
         "share_": Number(low=0, high=1),
@@ -169,10 +168,8 @@ class PrintedMBEG(Acquisition):
         return turn_pairs(*draw_pairs(laws, self.share_, rng, (n, self.r // 2)), laws, self.share_, rng)
 
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+        self.potential_ = self.potential_.copy()
         add_estimates(self.potential_, drawn, probability, values, "half", self._step())
-
-    def _sums(self) -> list[Floats]:
-        return [*super()._sums(), self.potential_]
 
     def _told(self) -> None:
         """Equation (6), in logarithms throughout: O(d^3)."""
