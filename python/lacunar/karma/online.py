@@ -532,8 +532,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Returns
         -------
         self
-            After an error, of the iterable too, the model is that of the batches before it; where there is none, as before
-            the call.
+            After an error, of the iterable too, the model has learned the batches before it, and of one that fails what
+            `partial_fit` says; where there is none before it, it is as before the call.
         """
         return self._fit_batches(batches, classes)
 
@@ -776,8 +776,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Returns
         -------
         self
-            The first batch fixes `intercept_`, column scales, count scale and trace. After an error the model is as
-            before the call; an interrupt keeps the last full block.
+            The first batch fixes `intercept_`, column scales, count scale and trace, and is learned whole or not at all. After an
+            error or an interrupt in a later one its first rows are learned, each of them whole: `n_rows_seen_` says how many in all.
         """
         self._learn(X, y, None, sample_weight)
         return self
@@ -793,8 +793,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Returns
         -------
         self
-            After an error, of the iterable too, the model is that of the batches before it; where there is none, as before
-            the call.
+            After an error, of the iterable too, the model has learned the batches before it, and of one that fails what
+            `partial_fit` says; where there is none before it, it is as before the call.
         """
         return self._fit_batches(batches, None)
 

@@ -146,7 +146,7 @@ def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
         return DivergedError(
             f"the step must keep values finite; the printed one, 1 / (rho t) with rho={rho:g} and no cap, overflows at row {row} of "
             "the batch. Use a larger rho (twice the largest k(x, x) keeps the squared loss bounded), a batch learner, which "
-            "minimises the same objective exactly, or KarmaOnlineRegressor, which caps the step. The model is as it was before."
+            "minimises the same objective exactly, or KarmaOnlineRegressor, which caps the step. Rows before it may be learned: n_rows_seen_ counts them."
         )
     step, remedy = (
         (f"a constant step eta={eta0:g} and ", "a smaller step, ")

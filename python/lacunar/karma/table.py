@@ -165,7 +165,10 @@ class PrimalModel(AlgorithmOne):
         else:
             bad = self._descend(data, targets, weight, order, decisions, n_threads)
         if bad >= 0:
-            raise diverged(bad, self.eta, self.eta0, self.rho)
+            error = diverged(bad, self.eta, self.eta0, self.rho)
+            if not np.isfinite(self.weights("last")).all():  # an earlier row took a step too large for the table
+                error.within_row = True  # type: ignore[attr-defined]
+            raise error
         return decisions
 
     def _descend(

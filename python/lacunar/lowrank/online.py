@@ -94,7 +94,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     ------
     ValueError
         In `fit`: infinite entries; more than one target; `n_components` above the number of columns. In `partial_fit`: another number
-        of columns, values that overflow; the model is then as it was.
+        of columns: the model is then as it was; values that overflow: the rows before are learned.
 
     See Also
     --------
@@ -242,8 +242,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
-            before the call if it was the first.
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the first batch as before the call.
         """
         one_pass(self, batches, lambda model, batch: model.partial_fit(*labelled(batch)))
         return self

@@ -101,7 +101,7 @@ class Tracker:
             try:
                 bad = self._pass(rows, labels, order[start : start + _SLICE], *trace)
             except MemoryError as error:
-                error.state_lost = True  # type: ignore[attr-defined]  # within a row
+                error.within_row = True  # type: ignore[attr-defined]
                 raise
             if bad >= 0:
                 raise NotFiniteError(
