@@ -584,29 +584,6 @@ def test_a_file_is_of_a_moment_between_two_calls(tmp_path, hurried):
     thread.join(PATIENCE)
 
 
-def test_a_failed_call_is_never_seen(hurried):
-    rows = rows_of(2000, 30)
-    model = PETRELS(3, random_state=0).partial_fit(rows[:200])
-    expected, torn, done = model.transform(FEW), [], threading.Event()
-    rows[-1, :2] = 1e300
-
-    def ask():
-        while not done.is_set():
-            if not np.array_equal(model.transform(FEW), expected):
-                torn.append(True)
-
-    threads = [in_thread(ask) for _ in range(2)]
-    try:
-        for _ in range(10):
-            with pytest.raises(ValueError, match="overflow"):
-                model.partial_fit(rows)
-    finally:
-        done.set()
-        for thread, _ in threads:
-            thread.join(PATIENCE)
-    assert not torn
-
-
 @pytest.mark.slow
 def test_no_thread_waits_for_a_pool_with_the_interpreter_held():
     """The main thread, within a pool, asks the interpreter for Ctrl-C; another one wants the state of that pool."""
