@@ -1,7 +1,8 @@
 """`Observed`: the sparse observed-entries format that every learner reads.
 
-`table` the class itself, `build` from arrays and frames, `files` from files of others and Arrow, `blocks` and `stored` its own file, `batches` what
-does not fit in memory, `container` the file of models, `door` every check of tables and targets, `rules` those of what a model file says.
+`table` the class itself, `build` from arrays and frames, `files` from files of others and Arrow, `blocks` and `stored`
+its own file, `batches` what does not fit in memory, `container` the file of models, `door` every check of tables and
+targets, `rules` those of what a model file says.
 """
 
 from lacunar.observed.batches import Triplets, read_batches, read_svmlight

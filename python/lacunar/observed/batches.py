@@ -38,16 +38,18 @@ def read_batches(
     Parameters
     ----------
     source : path of a Parquet file or folder or of an `Observed` file, Arrow record batches, Observed, or ObservedFile
-        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset or one table.
+        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset
+        or one table.
     size : int, default=10000
         Rows of a batch, at least 1; only the last is shorter.
     target : None, str or array-like of shape (n,), default=None
-        Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped ``.npy`` file. Null is NaN (None in
-        text). None takes those in an `Observed` file, if it has any.
+        Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped ``.npy`` file. Null
+        is NaN (None in text). None takes those in an `Observed` file, if it has any.
     triplets : Triplets, default=None
         The source holds a line an entry, in place of a line a row. Rows without entries in between are empty rows.
     lists : Lists, default=None
-        The source holds a line a row with two lists: the numbers of its observed columns, in any order, and their values.
+        The source holds a line a row with two lists: the numbers of its observed columns, in any order, and their
+        values.
     drop_unlabelled : bool, default=False
         Leave out rows whose label is NaN or None, which most learners refuse (not `SLRMRegressor`).
     dtype : float64 or float32, optional
@@ -66,16 +68,16 @@ def read_batches(
     TypeError
         A source of another kind.
     ValueError
-        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row, or ten million
-        rows ahead; lists of unequal length, with a column twice or outside the table; a file that is no Parquet of numbers. Of a
-        path the message names it, and the row group and column of what cannot be decoded.
+        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row, or
+        ten million rows ahead; lists of unequal length, with a column twice or outside the table; a file that is no
+        Parquet of numbers. Of a path the message names it, and the row group and column of what cannot be decoded.
     FileNotFoundError
         When there is no such file or folder.
 
     Notes
     -----
-    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere. Reading a Parquet row
-    group holds up to 2 MiB a column on top: write wide tables with row groups of about a batch.
+    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere. Reading
+    a Parquet row group holds up to 2 MiB a column on top: write wide tables with row groups of about a batch.
 
     Examples
     --------
@@ -293,18 +295,18 @@ def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:
     steps = np.diff(row.astype(np.int64, copy=False), prepend=reached)
     if steps.min() < 0:
         raise ValueError(
-            f"triplets must come by ascending row; row {row[np.argmax(steps < 0)]} comes after a later one. Sort the file by "
-            f"{names.row!r}, or read it whole with Observed.from_parquet."
+            f"triplets must come by ascending row; row {row[np.argmax(steps < 0)]} comes after a later one. Sort the "
+            f"file by {names.row!r}, or read it whole with Observed.from_parquet."
         )
     if steps.max() > MAX_GAP:
         raise ValueError(
-            f"triplets must come row after row; row {row[np.argmax(steps > MAX_GAP)]} comes more than {MAX_GAP} rows after the one "
-            "before. Renumber the rows."
+            f"triplets must come row after row; row {row[np.argmax(steps > MAX_GAP)]} comes more than {MAX_GAP} rows "
+            "after the one before. Renumber the rows."
         )
     if names.n_rows is not None and row[-1] >= names.n_rows:
         raise ValueError(
-            f"{names.row!r} must hold numbers 0 to {names.n_rows - 1}; got {row[-1]}. Pass the labels of all rows, or a larger "
-            "n_rows."
+            f"{names.row!r} must hold numbers 0 to {names.n_rows - 1}; got {row[-1]}. Pass the labels of all rows, or "
+            "a larger n_rows."
         )
 
 
@@ -332,8 +334,8 @@ def read_svmlight(
     Raises
     ------
     ValueError
-        size below 1; a line that is not of that form or whose columns do not ascend, which the message names; a column beyond
-        `n_features`.
+        size below 1; a line that is not of that form or whose columns do not ascend, which the message names; a column
+        beyond `n_features`.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """The file of an `Observed`: independent blocks of rows, then a footer that says where each begins.
 
-Layout, little-endian: the magic bytes; block after block, each made of the rows (cpp/include/lacunar/blocks/blocks.hpp), of the labels
-and of the weights (``.npy``, where there are any); the footer, which is a JSON header and the table of the blocks; a tail of 32
-bytes with the footer's place, size and CRC-32. Opening reads the footer alone. A block is checked when it is read, and its
-CRC-32 compared the first time that this process reads it.
+Layout, little-endian: the magic bytes; block after block, each made of the rows
+(cpp/include/lacunar/blocks/blocks.hpp), of the labels and of the weights (``.npy``, where there are any); the footer,
+which is a JSON header and the table of the blocks; a tail of 32 bytes with the footer's place, size and CRC-32. Opening
+reads the footer alone. A block is checked when it is read, and its CRC-32 compared the first time that this process
+reads it.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ class Piece(NamedTuple):
 def write_rows(
     path: str | os.PathLike[str], pieces: Iterable[Piece], *, n_columns: int, dtype: np.dtype[Any], precision: Precision
 ) -> None:
-    """Rows, in pieces of any number and all with labels (weights) or all without, as a file that takes the place of `path`."""
+    """Rows, in pieces of any number and all with labels (weights) or all without, as a file that takes the place of
+    `path`.
+    """
     _check_order()
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {PRECISIONS}; got {precision!r}. Leave it out to lose nothing.")
@@ -189,7 +192,8 @@ class Header(NamedTuple):
 class BlockFile:
     """A file of blocks of rows; making one reads the footer. Not for use by two threads at a time.
 
-    Every pass opens the path anew, and refuses another file that has taken it. With a `stream` of the file, all is read from that.
+    Every pass opens the path anew, and refuses another file that has taken it. With a `stream` of the file, all is read
+    from that.
     """
 
     def __init__(self, path: str | os.PathLike[str], stream: BinaryIO | None = None) -> None:
@@ -233,7 +237,9 @@ class BlockFile:
 
     @contextmanager
     def _reading(self) -> Iterator[BinaryIO]:
-        """The file, opened; the only way to its blocks. Another file may have taken the path since the footer was read."""
+        """The file, opened; the only way to its blocks. Another file may have taken the path since the footer
+        was read.
+        """
         with self._opened() as stream:
             self._check_unchanged(stream)
             yield stream
@@ -306,7 +312,9 @@ class BlockFile:
 
 
 def open_rows(path: str | os.PathLike[str]) -> BinaryIO:
-    """A plain file, opened without a buffer: what is read goes where the caller says. Opening a pipe would wait for a writer."""
+    """A plain file, opened without a buffer: what is read goes where the caller says. Opening a pipe would wait for a
+    writer.
+    """
     if not os.path.exists(path):
         raise FileNotFoundError(f"no such file: {os.fspath(path)!r}.")
     if not os.path.isfile(path):
@@ -325,12 +333,15 @@ def _references(arrays: list[NDArray[Any]]) -> list[int]:
     return [sys.getrefcount(array) for array in arrays]  # views of an array hold it
 
 
-# Of an array that only its list holds, counted by the same function, as interpreters differ: 3.14 borrows what it loads.
+# Of an array that only its list holds, counted by the same function, as interpreters differ: 3.14 borrows what it
+# loads.
 (_UNHELD,) = _references([np.empty(0)])
 
 
 class _BufferPool:
-    """Arrays for decoded blocks. Those that nobody holds any more are used again, as memory that is new costs a fault a page."""
+    """Arrays for decoded blocks. Those that nobody holds any more are used again, as memory that is new costs a fault a
+    page.
+    """
 
     def __init__(self, table: NDArray[Any], dtype: np.dtype[Any]) -> None:
         self._rows, self._entries = (int(table[name].max(initial=0)) for name in ("rows", "entries"))
@@ -354,7 +365,9 @@ class _BufferPool:
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
-    """indptr, indices, values and shape of all rows of a file, which is opened once: another may take its path meanwhile."""
+    """indptr, indices, values and shape of all rows of a file, which is opened once: another may take its path
+    meanwhile.
+    """
     with open_rows(path) as stream:
         return whole(BlockFile(path, stream))
 
@@ -375,7 +388,8 @@ def whole(file: BlockFile) -> tuple[Any, ...]:
 def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
     """The same items; a thread draws up to `depth` of them before they are asked for. It ends with the iterator.
 
-    A forked child has no such thread, and perhaps a lock that it held: the child gets an error in place of the next item.
+    A forked child has no such thread, and perhaps a lock that it held: the child gets an error in place of the next
+    item.
     """
     process = os.getpid()
     drawn: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
@@ -408,8 +422,9 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
         while True:
             if os.getpid() != process:
                 raise RuntimeError(
-                    "a pass over a file must end in the process that began it; a forked child went on with its parent's. Iterate over "
-                    "the ObservedFile anew in the child: batches(start=...) begins where the parent was."
+                    "a pass over a file must end in the process that began it; a forked child went on with its "
+                    "parent's. Iterate over the ObservedFile anew in the child: batches(start=...) begins where the "
+                    "parent was."
                 )
             item, error = drawn.get()
             if isinstance(error, StopIteration):

@@ -110,8 +110,8 @@ def frame_entries(df: Any, dtype: DTypeLike | None = None, n_jobs: int | None = 
     if frame is None:
         refuse_no_table(df)
         raise TypeError(
-            f"df must be a pandas, polars or Arrow table; got a {type(df).__name__}. Use Observed.from_dense for an array, from_scipy for a "
-            "sparse matrix."
+            f"df must be a pandas, polars or Arrow table; got a {type(df).__name__}. Use Observed.from_dense for an "
+            "array, from_scipy for a sparse matrix."
         )
     array = frame_array(frame)
     if array is not None:
@@ -157,14 +157,15 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
     if not np.array_equal(counts, others):
         row = int(np.argmax(counts != others))
         raise ValueError(
-            f"column {names.values!r} must hold lists as long as those of {names.indices!r}; row {first + row} has {others[row]} "
-            f"values and {counts[row]} columns. Mend that row."
+            f"column {names.values!r} must hold lists as long as those of {names.indices!r}; row {first + row} has "
+            f"{others[row]} values and {counts[row]} columns. Mend that row."
         )
     indptr = np.concatenate([[0], np.cumsum(counts)])
     if numbers.null_count:
         row = _row_of(numbers.is_null().to_numpy(zero_copy_only=False), indptr)
         raise ValueError(
-            f"column {names.indices!r} must hold a number for every value; there is a null in row {first + row}. Drop it."
+            f"column {names.indices!r} must hold a number for every value; there is a null in row {first + row}. Drop "
+            "it."
         )
     # Arrow shows the memory of whoever made the lists: what is checked below is a copy.
     cols, values = owned(values_of(numbers)), values_of(flat)
@@ -183,8 +184,8 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
     if repeated:
         _, row, entry = _core.find_fault(indptr_sorted, single, sorted_values, names.n_columns) or ("", 0, 0)
         raise ValueError(
-            f"column {names.indices!r} must hold every column once in a row; row {first + row} has column {single[entry]} twice. "
-            "Keep one of its values."
+            f"column {names.indices!r} must hold every column once in a row; row {first + row} has column "
+            f"{single[entry]} twice. Keep one of its values."
         )
     return _new((indptr_sorted, single, sorted_values), (len(counts), names.n_columns))
 
@@ -194,8 +195,8 @@ def _refuse_list(cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.in
     outside, infinite = (cols < 0) | (cols >= names.n_columns), np.isinf(values)
     if outside.any():
         raise ValueError(
-            f"column {names.indices!r} must hold numbers 0 to {names.n_columns - 1}; got {cols[np.argmax(outside)]} in row "
-            f"{first + _row_of(outside, indptr)}. Pass a larger n_columns, or drop it."
+            f"column {names.indices!r} must hold numbers 0 to {names.n_columns - 1}; got {cols[np.argmax(outside)]} in "
+            f"row {first + _row_of(outside, indptr)}. Pass a larger n_columns, or drop it."
         )
     if infinite.any():
         raise ValueError(

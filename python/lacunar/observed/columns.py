@@ -15,9 +15,11 @@ from lacunar.observed.door import LARGEST, SparseMissing, read_X
 from lacunar.observed.memory import mark_private
 from lacunar.observed.table import Observed
 
-# A standard deviation of at most so many units in the last place of a column's size is rounding: the column is constant.
+# A standard deviation of at most so many units in the last place of a column's size is rounding: the column is
+# constant.
 _ROUNDING = 4.0
-# Below this share of its size a standard deviation is of differences from a mean that sums over rows round too coarsely.
+# Below this share of its size a standard deviation is of differences from a mean that sums over rows round too
+# coarsely.
 _NARROW = 1e-7
 _ALL = 1e-9  # of the weight of all rows: sums of weights round
 # Columns of larger or smaller size are summed in units of their own, a power of two: their squares leave float64.
@@ -45,7 +47,9 @@ def column_moments(X: Observed, weight: Floats | None, n_jobs: int | None = None
 
 
 class ColumnSpread(NamedTuple):
-    """What `column_moments` says, right where squares leave float64 and where a column's spread is small beside its size."""
+    """What `column_moments` says, right where squares leave float64 and where a column's spread is small beside its
+    size.
+    """
 
     rows: float  # sum of the weights of all rows
     total: Floats
@@ -61,7 +65,9 @@ class ColumnSpread(NamedTuple):
 
 
 def own_exponents(size: Floats) -> NDArray[np.intc]:
-    """Exponents (d,) of the powers of two in whose units columns of such size are summed: 0 for columns of ordinary size."""
+    """Exponents (d,) of the powers of two in whose units columns of such size are summed: 0 for columns of ordinary
+    size.
+    """
     ordinary = (size == 0) | (size > _SMALL) & (size < _LARGE)
     return np.where(ordinary, 0, np.frexp(size)[1]).astype(np.intc)
 
@@ -123,8 +129,8 @@ def fit_columns(X: Observed, weight: Floats, *, standardize: bool, n_jobs: int |
 def column_scale(rows: float, total: Floats, mean: Floats, deviation: Floats) -> ColumnScale:
     """The scales of columns from sums of weights, of all rows and (d,) of entries, means and standard deviations (d,).
 
-    A column of one value in every row says nothing and is not used; one of a single value that is missing in some rows stays
-    for the sake of these, with entries 0.
+    A column of one value in every row says nothing and is not used; one of a single value that is missing in some rows
+    stays for the sake of these, with entries 0.
     """
     scale, constant = scales_of(mean, deviation)
     _check_scales(mean, scale)
@@ -138,16 +144,16 @@ def _check_scales(mean: Floats, scale: Floats) -> None:
     if bad.size:
         j = int(bad[0])
         raise ValueError(
-            f"columns must have a mean and a standard deviation that float64 holds; those of column {j} are {mean[j]:g} and "
-            f"{scale[j]:g}. Use other units for that column, or leave it out."
+            f"columns must have a mean and a standard deviation that float64 holds; those of column {j} are "
+            f"{mean[j]:g} and {scale[j]:g}. Use other units for that column, or leave it out."
         )
 
 
 def scales_of(mean: Floats, deviation: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """What columns are divided by, and which are constant (d,): their spread is rounding.
 
-    A constant column is divided by its size, at least 1: another value in later rows counts by how far it is from the one known,
-    whatever units it comes in.
+    A constant column is divided by its size, at least 1: another value in later rows counts by how far it is from the
+    one known, whatever units it comes in.
     """
     half = 0.5 * deviation  # of which no sum overflows
     constant = half <= _ROUNDING * float(np.finfo(np.float64).eps) * np.hypot(half, 0.5 * mean)
@@ -169,7 +175,9 @@ def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing:
 def scale_columns(
     X: Observed, columns: ColumnScale, clip: float | None = None, *, n_jobs: int | None = None
 ) -> Observed:
-    """The same rows standardised, without the columns that were never observed in fit, then clipped to +-clip. O(nnz)."""
+    """The same rows standardised, without the columns that were never observed in fit, then clipped to +-clip.
+    O(nnz).
+    """
     indptr, indices, values, seen = X.indptr, X.indices, X.values, np.asarray(columns.seen, dtype=bool)
     if any(np.shape(part) != (X.shape[1],) for part in columns):  # of a model file, which may say anything
         raise ValueError(
@@ -193,6 +201,7 @@ def refuse_far(X: Observed, mean: Floats, scale: Floats, scaled: NDArray[Any]) -
         away = np.abs((X.values - mean[X.indices]) / scale[X.indices])
     entry = int(np.argmin(away <= largest))
     raise ValueError(
-        f"X must hold values of at most {largest:g} in modulus when their columns are standardised; got {X.values[entry]:g} in "
-        f"row {X.row_numbers[entry]}, column {X.indices[entry]}. Leave out that value (NaN), or use other units."
+        f"X must hold values of at most {largest:g} in modulus when their columns are standardised; got "
+        f"{X.values[entry]:g} in row {X.row_numbers[entry]}, column {X.indices[entry]}. Leave out that value (NaN), or "
+        "use other units."
     )

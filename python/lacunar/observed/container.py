@@ -1,9 +1,9 @@
 """Arrays and a JSON header in one file: no pickle, checked before use, written atomically.
 
-Layout: ``header.json`` and one ``NAME.npy`` an array, as members of an uncompressed zip file. The header lists every array with
-dtype, shape and CRC-32. No two members share bytes, and an array takes those of its member: nothing is allocated that the file cannot hold.
-Numbers are little-endian in the file, and in the machine's own order once they are read. First such archives, then arrays out of .npy and
-.npz files from elsewhere.
+Layout: ``header.json`` and one ``NAME.npy`` an array, as members of an uncompressed zip file. The header lists every
+array with dtype, shape and CRC-32. No two members share bytes, and an array takes those of its member: nothing is
+allocated that the file cannot hold. Numbers are little-endian in the file, and in the machine's own order once they are
+read. First such archives, then arrays out of .npy and .npz files from elsewhere.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def write_archive(
     text = json.dumps(whole, allow_nan=False)
     if len(text) > _MAX_HEADER:  # bytes, too: what is not ASCII stands as its escape
         raise ValueError(
-            f"an archive must have a header of at most {_MAX_HEADER:,} characters, names of columns and words of text among them; got "
-            f"{len(text):,}. Shorten them."
+            f"an archive must have a header of at most {_MAX_HEADER:,} characters, names of columns and words of text "
+            f"among them; got {len(text):,}. Shorten them."
         )
     replace_file(Path(path), lambda stream: _write_members(stream, text, packed))
 
@@ -80,9 +80,9 @@ def _write_members(stream: BinaryIO, text: str, arrays: Mapping[str, NDArray[Any
 def replace_file(target: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let `write` fill a file beside `target`, force it to the disk, and give it the place of `target` at the end.
 
-    Every writer of the package ends here. A file that is replaced passes on its permissions, and its owner and group where the system
-    allows that; a new one follows the umask. Of a symbolic link the file behind it is replaced, and the link stays. A pipe or a device
-    cannot be replaced: it is written to.
+    Every writer of the package ends here. A file that is replaced passes on its permissions, and its owner and group
+    where the system allows that; a new one follows the umask. Of a symbolic link the file behind it is replaced, and
+    the link stays. A pipe or a device cannot be replaced: it is written to.
     """
     replaced = None
     with contextlib.suppress(FileNotFoundError):
@@ -109,7 +109,9 @@ def replace_file(target: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _mode_after(temporary: str, replaced: os.stat_result | None) -> int:
-    """Permissions of the file at `temporary`, which gets the owner and the group of the one that it replaces where that is allowed."""
+    """Permissions of the file at `temporary`, which gets the owner and the group of the one that it replaces where that
+    is allowed.
+    """
     if replaced is None:
         return _usual_mode(0o666)
     mode = stat.S_IMODE(replaced.st_mode) & 0o777
@@ -177,7 +179,9 @@ _LOCAL_HEADER = 30  # bytes before the name of a member
 
 
 def _members_by_name(members: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Members of a zip file of `size` bytes, of which no two share a name or a byte: what they hold packed is no more than the file."""
+    """Members of a zip file of `size` bytes, of which no two share a name or a byte: what they hold packed is no more
+    than the file.
+    """
     infos = members.infolist()
     by_name = {info.filename: info for info in infos}
     if len(by_name) < len(infos):
@@ -311,8 +315,8 @@ _BEST_RATIO, _SMALL = 1032, 1024
 def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     """Every array of the file, its length compared with what the file holds before anything is allocated for it.
 
-    Raises OSError where the file cannot be opened, and ValueError, which names the file, where it is no such file, is damaged, holds
-    anything but numbers, truth values and text, or claims more than it holds.
+    Raises OSError where the file cannot be opened, and ValueError, which names the file, where it is no such file, is
+    damaged, holds anything but numbers, truth values and text, or claims more than it holds.
     """
     with open(path, "rb") as stream:
         try:

@@ -1,4 +1,5 @@
-"""The contract of the observed-entries format, and checks of what becomes a table: arrays, sparse matrices, triplets, frames.
+"""The contract of the observed-entries format, and checks of what becomes a table: arrays, sparse matrices, triplets,
+frames.
 
 The part of the door that `Observed` itself stands on; everyone else reads it through `lacunar.observed.door`.
 """
@@ -36,10 +37,12 @@ def float_dtype(dtype: DTypeLike | None, came: np.dtype[Any]) -> np.dtype[Any]:
 
 
 _FAULTS = {
-    "offsets_decrease": "indptr must start at 0, never fall and end at the number of entries; it breaks that at row {row}. "
+    "offsets_decrease": "indptr must start at 0, never fall and end at the number of entries; it breaks that at row "
+    "{row}. "
     "Rebuild the matrix, or use Observed.from_triplets.",
     "index_negative": "indices must be columns 0 to {last}; got {came} in row {row}. Drop or shift that entry.",
-    "index_too_large": "indices must be columns 0 to {last}; got {came} in row {row}. Drop that entry or pass a wider shape.",
+    "index_too_large": "indices must be columns 0 to {last}; got {came} in row {row}. Drop that entry or pass a "
+    "wider shape.",
     "index_unsorted": "indices must ascend inside a row; column {came} of row {row} comes too late. "
     "Sort them (sort_indices()) or use Observed.from_triplets.",
     "index_repeated": "every cell may come once; column {came} of row {row} comes twice. "
@@ -52,7 +55,9 @@ _FAULTS = {
 def check_entries(
     indptr: NDArray[Any], indices: NDArray[Any], values: ArrayLike, shape: tuple[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """The arrays of an `Observed` with exact dtypes, in memory that nobody else writes to, every promise of the format checked."""
+    """The arrays of an `Observed` with exact dtypes, in memory that nobody else writes to, every promise of the format
+    checked.
+    """
     n_rows, n_cols = (int(size) for size in shape)
     refuse_wide(n_cols)
     values = numbers_of(as_array(values, "values"), Place("values"))
@@ -124,8 +129,8 @@ def _refuse_masked_records(values: Any, name: str) -> None:
 def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
     """A masked array of NumPy as a plain one that is NaN where it was masked; anything else as it came.
 
-    Text and objects are None there, dates NaT, and whole numbers and booleans become float64, or objects with None where
-    `keep_kind` says that they are labels or ids. A list of masked arrays is one masked array.
+    Text and objects are None there, dates NaT, and whole numbers and booleans become float64, or objects with None
+    where `keep_kind` says that they are labels or ids. A list of masked arrays is one masked array.
     """
     if isinstance(values, list | tuple) and any(isinstance(row, np.ma.MaskedArray) and row.ndim for row in values):
         values = np.ma.array(values)
@@ -152,7 +157,8 @@ def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArra
         if not isinstance(values, list | tuple):
             raise
         raise ValueError(
-            f"{name} must have rows of one length; got a list whose parts differ ({error}). Use NaN or None for what is missing."
+            f"{name} must have rows of one length; got a list whose parts differ ({error}). Use NaN or None for what "
+            "is missing."
         ) from None
 
 
@@ -189,7 +195,8 @@ def _remedy(X: Any) -> str | None:
     if all(hasattr(X, name) for name in ("X", "obs", "var")):  # AnnData
         return "Pass its values: X.to_df(), or X.X with sparse_missing='nan' where what is not stored is zero."
     if nw.dependencies.is_into_series(X) or _is_arrow_column(X):
-        return "Pass [X.tolist()] for one row (a frame of one row keeps the names), and a frame of one column for one column."
+        one_row = "Pass [X.tolist()] for one row (a frame of one row keeps the names)"
+        return f"{one_row}, and a frame of one column for one column."
     if isinstance(X, Mapping):
         return "Use pandas.DataFrame([X]) for one row, and pandas.DataFrame(X) for columns."
     if X is None or isinstance(X, str | bytes | os.PathLike):
@@ -208,14 +215,16 @@ def check_two_dimensional(X: Any) -> Any:
     """The array or sparse matrix as it came; ValueError where it has no rows and columns."""
     if X.ndim != 2:
         raise ValueError(
-            f"X must be two-dimensional (rows, columns); got shape {X.shape}. Reshape your data: X.reshape(1, -1) for one row, "
-            "X.reshape(-1, 1) for one column."
+            f"X must be two-dimensional (rows, columns); got shape {X.shape}. Reshape your data: X.reshape(1, -1) for "
+            "one row, X.reshape(-1, 1) for one column."
         )
     return X
 
 
 def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> tuple[NDArray[Any], np.dtype[Any]]:
-    """A two-dimensional float array as the core reads it, copied only where it must be, and the dtype of its entries."""
+    """A two-dimensional float array as the core reads it, copied only where it must be, and the dtype of its
+    entries.
+    """
     refuse_no_table(X)
     dense = numbers_of(check_two_dimensional(as_array(X)))
     out_dtype = float_dtype(dtype, dense.dtype)
@@ -314,8 +323,8 @@ def _check_coordinates(X: Any, name: str) -> None:
         if outside.size or numbers.shape != X.data.shape:
             came = f"{numbers[outside[0]]} in entry {outside[0]}" if outside.size else f"{numbers.size} numbers"
             raise ValueError(
-                f"{('row', 'col')[axis]} of {name} must be numbers 0 to {size - 1}, one for each of its {X.data.size} values; got "
-                f"{came}. Drop that entry or pass a larger shape."
+                f"{('row', 'col')[axis]} of {name} must be numbers 0 to {size - 1}, one for each of its {X.data.size} "
+                f"values; got {came}. Drop that entry or pass a larger shape."
             )
 
 
@@ -332,8 +341,8 @@ def _check_offsets(X: Any, name: str) -> None:
     if X.indptr[0] != 0 or (lengths < 0).any() or X.indptr[-1] > X.indices.size:
         line = int(np.argmin(lengths)) if lengths.size else 0
         raise ValueError(
-            f"indptr of {name} must start at 0, never fall and stay within the {X.indices.size} entries; it breaks that "
-            f"near {'column' if X.format == 'csc' else 'row'} {line}. Rebuild the matrix from its triplets."
+            f"indptr of {name} must start at 0, never fall and stay within the {X.indices.size} entries; it breaks "
+            f"that near {'column' if X.format == 'csc' else 'row'} {line}. Rebuild the matrix from its triplets."
         )
     stored = np.asarray(X.indices[: X.indptr[-1]])
     outside = np.flatnonzero((stored < 0) | (stored >= n_numbers))
@@ -373,7 +382,8 @@ def check_sparse_missing(sparse_missing: str) -> None:
     """ValueError for a `sparse_missing` that is not one of its two words."""
     if sparse_missing not in ("absent", "nan"):
         raise ValueError(
-            f"sparse_missing must be 'absent' (not stored = missing) or 'nan' (not stored = zero); got {sparse_missing!r}."
+            "sparse_missing must be 'absent' (not stored = missing) or 'nan' (not stored = zero); got "
+            f"{sparse_missing!r}."
         )
 
 
@@ -395,7 +405,8 @@ def check_triplets(
     values = _as_read(values, float_dtype(dtype, values.dtype))
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError(
-            f"row, col and value must be one-dimensional and of one length; got {rows.shape}, {cols.shape}, {values.shape}."
+            f"row, col and value must be one-dimensional and of one length; got {rows.shape}, {cols.shape}, "
+            f"{values.shape}."
         )
     if shape is None:
         shape = (int(rows.max(initial=-1)) + 1, int(cols.max(initial=-1)) + 1)
@@ -410,7 +421,8 @@ def refuse_triplets(rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
         if outside.size:
             k = int(outside[0])
             raise ValueError(
-                f"{name} must hold numbers 0 to {size - 1}; got {numbers[k]} in triplet {k}. Pass a larger shape or drop it."
+                f"{name} must hold numbers 0 to {size - 1}; got {numbers[k]} in triplet {k}. Pass a larger shape or "
+                "drop it."
             )
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
@@ -421,7 +433,9 @@ def refuse_triplets(rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
 
 
 def check_ids(ids: NDArray[Any], name: str) -> NDArray[Any]:
-    """A column of ids as it came: a value needs its row and its column, and neither NaN nor an infinity is the name of one."""
+    """A column of ids as it came: a value needs its row and its column, and neither NaN nor an infinity is the name of
+    one.
+    """
     unsound = _are_no_names(ids)
     if unsound.any():
         line = int(np.argmax(unsound))

@@ -71,8 +71,8 @@ def refuse_file(X: Any) -> None:
     refuse_no_table(X)
     if isinstance(X, ObservedFile):
         raise TypeError(
-            f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), "
-            "or X.read()."
+            f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or "
+            "X.read()."
         )
 
 
@@ -86,8 +86,7 @@ def warn_if_counts(X: Any) -> None:
     if _are_counts(X) or _are_weights(X):
         warn_user(
             "X is sparse, stores no zero and looks like counts, one-hot columns or TF-IDF weights, yet "
-            "sparse_missing='absent' takes what "
-            "is not stored as missing. Pass sparse_missing='nan' if it means zero.",
+            "sparse_missing='absent' takes what is not stored as missing. Pass sparse_missing='nan' if it means zero.",
         )
 
 
@@ -249,8 +248,7 @@ def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
-            "features "
-            "as input."
+            "features as input."
         )
 
 
@@ -302,8 +300,7 @@ def plain_target(y: Any) -> Any:
     if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
         raise TypeError(
             f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for "
-            "classes, and "
-            "numbers, such as days since a date, for regression."
+            "classes, and numbers, such as days since a date, for regression."
         )
     return _typed(_whole_labels(y))
 
@@ -338,9 +335,8 @@ def _whole_labels(y: Any) -> Any:
     for at, label in np.ndenumerate(y):
         if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
             raise ValueError(
-                f"y must hold labels that do not end in the character NUL, which arrays of text drop; got {label!r} "
-                f"in row {at[0]}. Strip "
-                "it, or use other labels."
+                f"y must hold labels that do not end in the character NUL, which arrays of text drop; got {label!r} in "
+                f"row {at[0]}. Strip it, or use other labels."
             )
     if len({isinstance(label, str | bytes) for label in y.flat if not is_missing(label)}) > 1:
         raise TypeError(
@@ -490,9 +486,8 @@ def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
     if not known.all():
         warn_user(
             f"{np.count_nonzero(~known)} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the "
-            "low-rank model "
-            "learn from them, the predictors of y from the rows that have one. Drop them from X and y if this is not "
-            "meant.",
+            "low-rank model learn from them, the predictors of y from the rows that have one. Drop them from X and y "
+            "if this is not meant.",
         )
 
 
@@ -578,9 +573,8 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
         X = as_array(X, keep_kind=True)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(
-                f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or "
-                "the tuple "
-                "(rows, cols)."
+                f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or the "
+                "tuple (rows, cols)."
             )
         return read_ids(X[:, 0], "rows"), read_ids(X[:, 1], "cols")
     if not hasattr(X, "__len__") or not hasattr(X, "__iter__"):
@@ -615,9 +609,8 @@ def check_magnitude(values: NDArray[Any], name: str, *, allow_tiny: bool = False
     if large.any():
         at = np.argwhere(large)[0]
         raise ValueError(
-            f"{name} must be at most {LARGEST:g} in modulus, so that squares stay finite; got {values[tuple(at)]:g} "
-            "in row "
-            f"{int(at[0])}. Use other units."
+            f"{name} must be at most {LARGEST:g} in modulus, so that squares stay finite; got {values[tuple(at)]:g} in "
+            f"row {int(at[0])}. Use other units."
         )
 
 
@@ -629,8 +622,7 @@ def check_sum_of_weights(weight: NDArray[np.float64]) -> None:
         row = int(np.argmax(weight))  # a NaN before all others
         raise ValueError(
             f"sample_weight must be finite with a sum of at most {LARGEST:g}; it sums to {total:g}, with "
-            f"{weight[row]:g} in row {row}. "
-            "Divide the weights by their mean."
+            f"{weight[row]:g} in row {row}. Divide the weights by their mean."
         )
 
 
@@ -654,8 +646,8 @@ def check_squares(n: NDArray[Any], sums: NDArray[np.float64], squares: Any) -> N
     if np.any(sums) and np.sqrt(np.sum(squares) / np.sum(n)) < _LEAST_ROOT:
         raise ValueError(
             f"X must hold values whose root mean square is at least {_LEAST_ROOT:g}, so that their squares do not "
-            "vanish; it is below "
-            "that. Use other units, or scale the columns (sklearn.preprocessing.StandardScaler keeps NaN)."
+            "vanish; it is below that. Use other units, or scale the columns (sklearn.preprocessing.StandardScaler "
+            "keeps NaN)."
         )
 
 
@@ -664,6 +656,5 @@ def check_sums(sums: NDArray[np.float64], what: str) -> None:
     if not np.isfinite(sums).all():
         raise ValueError(
             f"X must hold values whose {what} float64 can hold; they overflow. Scale the columns "
-            "(sklearn.preprocessing."
-            f"StandardScaler keeps NaN), or leave out values beyond {LARGEST:g}."
+            f"(sklearn.preprocessing.StandardScaler keeps NaN), or leave out values beyond {LARGEST:g}."
         )

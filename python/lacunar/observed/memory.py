@@ -28,7 +28,8 @@ def mark_private(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
 def owned(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """The array as the core reads it: of this dtype, contiguous, aligned, and in memory that nobody else writes to.
 
-    Itself where it is all that, else a copy. To be called before the numbers are checked: what is checked is then what is used.
+    Itself where it is all that, else a copy. To be called before the numbers are checked: what is checked is then what
+    is used.
     """
     ready = np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
     if not np.may_share_memory(ready, array):
@@ -49,8 +50,8 @@ def is_private(array: NDArray[Any]) -> bool:
 def is_frozen(array: NDArray[Any]) -> bool:
     """Whether the array's memory cannot be written to: bytes, or a file that is mapped for reading, own it.
 
-    A read-only array that owns its memory may have writable views, and its flag can be set back. A read-only view of memory says nothing
-    of those who have another, so a buffer of any other kind is not believed.
+    A read-only array that owns its memory may have writable views, and its flag can be set back. A read-only view of
+    memory says nothing of those who have another, so a buffer of any other kind is not believed.
     """
     owner: Any = array
     while isinstance(owner, np.ndarray | memoryview):

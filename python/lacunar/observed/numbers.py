@@ -1,7 +1,8 @@
-"""One reading of numbers, whatever holds them: cells of objects or text, and columns of frames, as floats with NaN where missing.
+"""One reading of numbers, whatever holds them: cells of objects or text, and columns of frames, as floats with NaN
+where missing.
 
-Every door reads through these functions, so that a table gives the same answers in every container. What is no number is refused
-with its row and column, never guessed.
+Every door reads through these functions, so that a table gives the same answers in every container. What is no number
+is refused with its row and column, never guessed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _SHOWN = 60  # characters of a cell in a message
 
 
 class Place(NamedTuple):
-    """Where cells stand, for messages: which argument, which column where they are one, and what to do about text there."""
+    """Where cells stand, for messages: which argument, which column where they are one, and what to do about text
+    there.
+    """
 
     argument: str = "X"
     column: str | None = None
@@ -58,12 +61,13 @@ def refuse_other_kinds(dtype: Any, name: str = "X") -> None:
         raise TypeError(f"{name} must be numeric or boolean; it is {dtype}. {ENCODE}")
     if kind == "m":
         raise TypeError(
-            f"{name} must be numeric or boolean; it is {dtype}. Divide by np.timedelta64(1, 'D') for days, which makes NaN of NaT."
+            f"{name} must be numeric or boolean; it is {dtype}. Divide by np.timedelta64(1, 'D') for days, which makes "
+            "NaN of NaT."
         )
     if kind == "c":
         raise ValueError(  # the kind of error and the words that scikit-learn's checks look for
-            f"{name} must be real numbers; it is {dtype}. Complex data not supported: pass the real and the imaginary parts as "
-            "columns of their own."
+            f"{name} must be real numbers; it is {dtype}. Complex data not supported: pass the real and the imaginary "
+            "parts as columns of their own."
         )
     if kind == "V" and dtype.names is not None:
         raise TypeError(
@@ -78,7 +82,9 @@ def refuse_column(name: Any, dtype: Any) -> NoReturn:
 
 
 def numbers_of(values: NDArray[Any], place: Place = _OF_X) -> NDArray[Any]:
-    """An array of any shape as one of numbers: numbers and booleans as they came, objects and text cell by cell in float64."""
+    """An array of any shape as one of numbers: numbers and booleans as they came, objects and text cell by cell in
+    float64.
+    """
     refuse_other_kinds(values.dtype, place.argument)
     return values if values.dtype.kind in "fiub" else _numbers_of_cells(np.asarray(values, dtype=object), place)
 
@@ -118,18 +124,19 @@ def _refuse_first(cells: NDArray[np.object_], place: Place) -> NoReturn:
             float(np.nan if plain is None else plain)
         except OverflowError:
             raise ValueError(
-                f"{place.argument} must hold numbers that float64 holds; got a larger one ({type(cell).__name__}) in {place.of(at)}. Use "
-                "other units, or NaN if it means missing."
+                f"{place.argument} must hold numbers that float64 holds; got a larger one ({type(cell).__name__}) in "
+                f"{place.of(at)}. Use other units, or NaN if it means missing."
             ) from None
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
-                f"{place.argument} must hold numbers; got {repr(cell)[:_SHOWN]} in {place.of(at)} ({str(error)[: _SHOWN * 2]}). {place.remedy}"
+                f"{place.argument} must hold numbers; got {repr(cell)[:_SHOWN]} in {place.of(at)} "
+                f"({str(error)[: _SHOWN * 2]}). {place.remedy}"
             ) from None
     raise RuntimeError(f"{place.argument} must not change while it is read; it did. Pass a copy.")
 
 
-# -- frames ------------------------------------------------------------------------------------------------------------------
+# -- frames -----------------------------------------------------------------------------------------------------------
 
 
 def as_frame(X: Any) -> Any:

@@ -1,7 +1,8 @@
 """Rules for the arrays and numbers of a fitted object, checked all together before anything reads one of them.
 
-A model file may say anything, and the compiled core trusts what it is given a size for. Every class that is stored tells what it
-holds as a table from names to rules; sizes that several parts share have a name ("d" columns), which the first part settles.
+A model file may say anything, and the compiled core trusts what it is given a size for. Every class that is stored
+tells what it holds as a table from names to rules; sizes that several parts share have a name ("d" columns), which the
+first part settles.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Array:
-    """An array of numbers of one of the kinds "f", "i", "b", or text "U": shape by name or value, range with both ends."""
+    """An array of numbers of one of the kinds "f", "i", "b", or text "U": shape by name or value, range with
+    both ends.
+    """
 
     kinds: str
     shape: tuple[Dim, ...]
@@ -177,7 +180,9 @@ class Optional:
 
 @dataclass(frozen=True)
 class Sometimes:
-    """A value that keeps the rule, of an attribute that some fits do not set. All others that have a rule must be there."""
+    """A value that keeps the rule, of an attribute that some fits do not set. All others that have a rule must be
+    there.
+    """
 
     rule: Rule
 
@@ -229,7 +234,8 @@ def check_parts(parts: Any, rules: Mapping[str, Rule], where: str, sizes: Sizes)
 
 
 def check_fitted(model: Any, rules: Mapping[str, Rule], sizes: Sizes) -> None:
-    """ValueError where a part of a fitted object breaks its rule, or is absent though it is not one that is there `Sometimes`.
+    """ValueError where a part of a fitted object breaks its rule, or is absent though it is not one that is there
+    `Sometimes`.
 
     Columns, the size "d", are counted by `n_features_in_`, which must be there where a rule names them.
     """
@@ -297,8 +303,8 @@ def _refuse(where: str, wish: str, came: str) -> NoReturn:
 def trial_rows(model: Any) -> list[Any]:
     """Tables of one row that a loaded model must be able to read: one with nothing observed, one with entries.
 
-    A class whose columns may hold something else than numbers says in `_trial_rows` what they hold. Of one that takes text and says
-    nothing only the empty row is known to be right.
+    A class whose columns may hold something else than numbers says in `_trial_rows` what they hold. Of one that takes
+    text and says nothing only the empty row is known to be right.
     """
     if hasattr(model, "_trial_rows"):
         return list(model._trial_rows())

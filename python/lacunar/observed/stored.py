@@ -1,4 +1,6 @@
-"""Rows in a file that need not fit in memory: read block by block, one pass after another, by a thread that reads ahead."""
+"""Rows in a file that need not fit in memory: read block by block, one pass after another, by a thread that reads
+ahead.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,14 @@ _SAID = 5.0  # seconds between two lines of progress
 class ObservedFile:
     """Rows in a file, which need not fit in memory.
 
-    Opening reads the footer of the file, whatever its size. Everything else is checked block by block in the first pass over the
-    data; checksums are then not compared again in the same process. A thread of its own reads, checks and decodes the next two blocks
-    while one is learned from.
+    Opening reads the footer of the file, whatever its size. Everything else is checked block by block in the first pass
+    over the data; checksums are then not compared again in the same process. A thread of its own reads, checks and
+    decodes the next two blocks while one is learned from.
 
-    Iterating gives batches as `fit_batches` of every estimator takes them, a block each: rows, or (rows, labels), or (rows, labels,
-    weights), whatever the file holds. `predict`, `predict_proba`, `decision_function`, `transform`, `impute` and `score` of the estimators
-    that learn from it take the file itself, and hold a block and the array that they return; `score` takes labels and weights from the file.
+    Iterating gives batches as `fit_batches` of every estimator takes them, a block each: rows, or (rows, labels), or
+    (rows, labels, weights), whatever the file holds. `predict`, `predict_proba`, `decision_function`, `transform`,
+    `impute` and `score` of the estimators that learn from it take the file itself, and hold a block and the array that
+    they return; `score` takes labels and weights from the file.
 
     Parameters
     ----------
@@ -58,8 +61,8 @@ class ObservedFile:
     FileNotFoundError
         When there is no such file.
     ValueError
-        When it is no such file, or damaged: here where the footer says so, in a pass where a block does. The message names the file,
-        the block and the row.
+        When it is no such file, or damaged: here where the footer says so, in a pass where a block does. The message
+        names the file, the block and the row.
 
     See Also
     --------
@@ -108,8 +111,8 @@ class ObservedFile:
         Parameters
         ----------
         start : int, default=0
-            First row, for a pass that was interrupted: `n_rows_seen_` or `n_samples_seen_` of a model that goes on with `partial_fit`.
-            What comes before is not read.
+            First row, for a pass that was interrupted: `n_rows_seen_` or `n_samples_seen_` of a model that goes on with
+            `partial_fit`. What comes before is not read.
         verbose : int, default=0
             From 1 on, entries a second and the time left are logged every five seconds.
 
@@ -131,7 +134,8 @@ class ObservedFile:
         return map(self._batch, pieces)
 
     def prepared(self, step: Step) -> Generator[Any, None, None]:
-        """What a function makes of rows and labels, a block at a time; the thread that reads calls it, and ends with the iterator.
+        """What a function makes of rows and labels, a block at a time; the thread that reads calls it, and ends with
+        the iterator.
 
         Parameters
         ----------
@@ -191,7 +195,9 @@ class ObservedFile:
 
 
 def over_files(method: Step) -> Step:
-    """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array or sparse matrix a result."""
+    """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array
+    or sparse matrix a result.
+    """
 
     @wraps(method)
     def answer(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
@@ -203,7 +209,9 @@ def over_files(method: Step) -> Step:
 
 
 def _collected(file: ObservedFile, step: Step) -> Any:
-    """What step(rows) gives for every block, an array with an entry a row, a tuple of such or a sparse matrix, joined by row."""
+    """What step(rows) gives for every block, an array with an entry a row, a tuple of such or a sparse matrix, joined
+    by row.
+    """
     n, start = len(file), 0
     joined: list[NDArray[Any]] = []
     sparse: list[Any] = []
@@ -254,20 +262,22 @@ def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Pi
 def write_batches(
     path: str | os.PathLike[str], batches: Iterable[Any], *, precision: Precision = "lossless"
 ) -> ObservedFile:
-    """Write rows, with labels and weights if there are any, to a file that `ObservedFile` reads; one block is in memory at a time.
+    """Write rows, with labels and weights if there are any, to a file that `ObservedFile` reads; one block is in memory
+    at a time.
 
     Parameters
     ----------
     path : path-like
         Where; what was there is replaced in one step at the end, so that a killed run leaves the old file.
     batches : iterable of Observed, (Observed, labels) or (Observed, labels, weights)
-        As `read_batches` yields them, all of one width and one dtype. Labels are numbers, truth values or text, of shape (m,) or
-        (m, targets); NaN where unknown.
+        As `read_batches` yields them, all of one width and one dtype. Labels are numbers, truth values or text, of
+        shape (m,) or (m, targets); NaN where unknown.
     precision : {"lossless", "float16", "int8"}, default="lossless"
-        Of the values in the file. "lossless" takes as few bytes as hold every value of a block exactly: 1 where all are whole numbers
-        up to 127, 2 where float16 holds them, 4 in float32, 8 in float64. "float16" takes 2, with a relative error of 2e-4 or so;
-        blocks with a value beyond 65504 stay exact. "int8" takes 1: 127 steps up to the largest value of the column in its block,
-        an error of 1 % or so; where columns are many beside the entries of a block, it is "float16".
+        Of the values in the file. "lossless" takes as few bytes as hold every value of a block exactly: 1 where all are
+        whole numbers up to 127, 2 where float16 holds them, 4 in float32, 8 in float64. "float16" takes 2, with a
+        relative error of 2e-4 or so; blocks with a value beyond 65504 stay exact. "int8" takes 1: 127 steps up to the
+        largest value of the column in its block, an error of 1 % or so; where columns are many beside the entries of a
+        block, it is "float16".
 
     Returns
     -------
@@ -279,13 +289,14 @@ def write_batches(
     TypeError
         A batch that is no `Observed`; labels that are neither numbers nor text.
     ValueError
-        No batch at all; a batch of another width or dtype than the first; labels or weights in some batches only, or not one a
-        row; weights that are negative or not finite.
+        No batch at all; a batch of another width or dtype than the first; labels or weights in some batches only, or
+        not one a row; weights that are negative or not finite.
 
     Notes
     -----
-    O(nnz) time. Columns take 1 byte an entry where rows observe more than one column in 250 or so, 2 where they observe fewer, and an
-    eighth of a byte a cell where nearly all cells are observed. The file depends on the rows, not on how batches were cut.
+    O(nnz) time. Columns take 1 byte an entry where rows observe more than one column in 250 or so, 2 where they observe
+    fewer, and an eighth of a byte a cell where nearly all cells are observed. The file depends on the rows, not on how
+    batches were cut.
 
     Examples
     --------
@@ -325,15 +336,16 @@ def _checked_batch(batch: Any, number: int, first: _Batch | None) -> _Batch:
         )
     if first is not None and (rows.shape[1], rows.dtype) != (first[0].shape[1], first[0].dtype):
         raise ValueError(
-            f"batches must agree in columns and dtype; got {rows.shape[1]} columns of {rows.dtype} in batch {number} after "
-            f"{first[0].shape[1]} of {first[0].dtype}. Use read_batches(..., dtype=)."
+            f"batches must agree in columns and dtype; got {rows.shape[1]} columns of {rows.dtype} in batch {number} "
+            f"after {first[0].shape[1]} of {first[0].dtype}. Use read_batches(..., dtype=)."
         )
     labels, weights = [*more, None, None][:2]
     checked = (rows, _checked_labels(labels, rows, number), _checked_weights(weights, labels, rows, number))
     for name, mine, theirs in zip(("labels", "weights"), checked[1:], first[1:] if first else checked[1:], strict=True):
         if (mine is None) != (theirs is None):
             raise ValueError(
-                f"{name} must come with every batch or with none; batch {number if mine is None else 0} has none. Pass them all."
+                f"{name} must come with every batch or with none; batch {number if mine is None else 0} has none. Pass "
+                "them all."
             )
     return checked
 
@@ -346,12 +358,13 @@ def _checked_labels(labels: Any, rows: Observed, number: int) -> NDArray[Any] | 
         array = array.astype(str)
     if array.dtype.kind not in "biufU":
         raise TypeError(
-            f"labels must be numbers, truth values or text; got dtype {array.dtype} in batch {number}. Leave unlabelled rows out "
-            "(drop_unlabelled=True), or use NaN."
+            f"labels must be numbers, truth values or text; got dtype {array.dtype} in batch {number}. Leave "
+            "unlabelled rows out (drop_unlabelled=True), or use NaN."
         )
     if array.ndim not in (1, 2) or len(array) != rows.shape[0]:
         raise ValueError(
-            f"labels must be one a row; got shape {array.shape} for {rows.shape[0]} rows in batch {number}. Cut both alike."
+            f"labels must be one a row; got shape {array.shape} for {rows.shape[0]} rows in batch {number}. Cut both "
+            "alike."
         )
     return array
 
@@ -362,7 +375,7 @@ def _checked_weights(weights: Any, labels: Any, rows: Observed, number: int) -> 
     array = np.asarray(weights, dtype=np.float64)
     if labels is None or array.shape != (rows.shape[0],) or not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
-            f"weights must be finite numbers of at least 0, one a row that has a label; got shape {array.shape} for {rows.shape[0]} "
-            f"rows in batch {number}. Pass (rows, labels, weights)."
+            f"weights must be finite numbers of at least 0, one a row that has a label; got shape {array.shape} for "
+            f"{rows.shape[0]} rows in batch {number}. Pass (rows, labels, weights)."
         )
     return array

@@ -65,10 +65,10 @@ class Summary:
 
     def __str__(self) -> str:
         return (
-            f"{self.n_rows} rows x {self.n_columns} columns, {self.n_observed} observed ({self.density:.2%} of the cells)\n"
-            f"observed zeros: {self.observed_zeros}\n"
-            f"rows without any entry: {self.empty_rows}, columns without any entry: {self.empty_columns}\n"
-            f"observed per row: {self.fewest_per_row} to {self.most_per_row}, median {self.median_per_row:g}"
+            f"{self.n_rows} rows x {self.n_columns} columns, {self.n_observed} observed ({self.density:.2%} of the "
+            f"cells)\nobserved zeros: {self.observed_zeros}\nrows without any entry: {self.empty_rows}, columns "
+            f"without any entry: {self.empty_columns}\nobserved per row: {self.fewest_per_row} to {self.most_per_row}, "
+            f"median {self.median_per_row:g}"
         )
 
 
@@ -132,7 +132,9 @@ class Observed:
     def _trusted(
         cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
     ) -> Observed:
-        """Wrap arrays that are known to keep the contract, without reading them; `mark_private` says which of them are new."""
+        """Wrap arrays that are known to keep the contract, without reading them; `mark_private` says which of them are
+        new.
+        """
         table = cls.__new__(cls)
         table._adopt(indptr, indices, values, shape)
         return table
@@ -149,8 +151,8 @@ class Observed:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Numbers; NaN, None, NA and NaT in an object array and what a masked array masks are missing, infinity is an error. Dates,
-            durations and complex numbers are refused. A frame is read as `from_frame` reads it.
+            Numbers; NaN, None, NA and NaT in an object array and what a masked array masks are missing, infinity is an
+            error. Dates, durations and complex numbers are refused. A frame is read as `from_frame` reads it.
         dtype : float64 or float32, optional
             Default: float32 stays float32, everything else becomes float64.
         n_jobs : int, optional
@@ -178,8 +180,8 @@ class Observed:
         X : sparse matrix or array of shape (n, d)
             Any format but DIA and blocked BSR, which lose or invent stored entries; int32 or int64 indices.
         sparse_missing : {"absent", "nan"}, default="absent"
-            "absent": what is not stored is missing and a stored zero is observed. "nan": what is not stored is an observed
-            zero (the result is as large as the dense table). A stored NaN is missing in both.
+            "absent": what is not stored is missing and a stored zero is observed. "nan": what is not stored is an
+            observed zero (the result is as large as the dense table). A stored NaN is missing in both.
         dtype : float64 or float32, optional
 
         Examples
@@ -223,8 +225,8 @@ class Observed:
 
         Notes
         -----
-        O(m + n): triplets that come by row and column are checked and copied, others sorted by counting, in 12 or 16 bytes a
-        triplet more. A mean is summed in float64 in the order of the triplets.
+        O(m + n): triplets that come by row and column are checked and copied, others sorted by counting, in 12 or 16
+        bytes a triplet more. A mean is summed in float64 in the order of the triplets.
 
         Examples
         --------
@@ -241,7 +243,8 @@ class Observed:
         Parameters
         ----------
         df : data frame of n rows and d columns of numbers or booleans
-            However they are stored: nullable, sparse (zeros are zeros), as a dictionary or category, as decimals, objects or text.
+            However they are stored: nullable, sparse (zeros are zeros), as a dictionary or category, as decimals,
+            objects or text.
         dtype : float64 or float32, optional
             Default: float64.
         n_jobs : int, optional
@@ -250,7 +253,8 @@ class Observed:
         Raises
         ------
         TypeError
-            For what is no frame in memory; for a column of dates, durations, lists or other objects. The message names it.
+            For what is no frame in memory; for a column of dates, durations, lists or other objects. The message names
+            it.
         ValueError
             For text that is no number; the message names row and column.
 
@@ -330,8 +334,8 @@ class Observed:
         Raises
         ------
         ValueError
-            For a line that is not of that form, whose columns do not ascend, or a column beyond `n_features`; the message names file and
-            line.
+            For a line that is not of that form, whose columns do not ascend, or a column beyond `n_features`; the
+            message names file and line.
         """
         n_rows, parts = 0, [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
         for row, col, value, y in svmlight_pieces(path, batch_rows, zero_based):
@@ -367,8 +371,8 @@ class Observed:
         batch_rows : int, default=1000000
             Triplets, or rows of lists, read at a time.
         lists : tuple of (indices, values), optional
-            Names of two columns that hold a list a row: numbers of columns from 0, in any order, each once, and values. A null
-            among the values is missing. In place of row, col and value.
+            Names of two columns that hold a list a row: numbers of columns from 0, in any order, each once, and values.
+            A null among the values is missing. In place of row, col and value.
 
         Raises
         ------
@@ -377,8 +381,8 @@ class Observed:
         FileNotFoundError
             When there is no such file or folder.
         ValueError
-            When it is no Parquet file of such triplets, a cell comes twice, or row numbers leave nearly all rows empty while no
-            `shape` says that this is meant; the message names the file.
+            When it is no Parquet file of such triplets, a cell comes twice, or row numbers leave nearly all rows empty
+            while no `shape` says that this is meant; the message names the file.
         """
         check_duplicates_policy(duplicates)
         with naming(path):
@@ -409,7 +413,8 @@ class Observed:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Observed:
-        """Read what `save` or `lacunar.observed.write_batches` wrote, all of it; `lacunar.observed.ObservedFile` reads it in parts.
+        """Read what `save` or `lacunar.observed.write_batches` wrote, all of it; `lacunar.observed.ObservedFile` reads
+        it in parts.
 
         Parameters
         ----------
@@ -420,8 +425,8 @@ class Observed:
         FileNotFoundError
             When there is no such file.
         ValueError
-            When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format; the message names
-            file, block and row.
+            When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format;
+            the message names file, block and row.
         """
         return cls._trusted(*read_rows(path))
 
@@ -639,7 +644,8 @@ class Observed:
         return dense
 
     def save(self, path: str | os.PathLike[str], *, precision: Precision = "lossless") -> None:
-        """Write to a file that `load` and `lacunar.observed.ObservedFile` read; `lacunar.observed.write_batches` writes labels, too.
+        """Write to a file that `load` and `lacunar.observed.ObservedFile` read; `lacunar.observed.write_batches` writes
+        labels, too.
 
         Parameters
         ----------
