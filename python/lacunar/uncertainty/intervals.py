@@ -29,8 +29,9 @@ _LEAST_STD = 1e-150  # whose square is above 0
 class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type: ignore[misc]
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 
-    Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows 97 % and rows that lack nine
-    of ten entries 50 %. Here residuals out of fold are divided by a scale that knows what the row lacks, so that one quantile serves all.
+    Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows 97 % and rows that
+    lack nine of ten entries 50 %. Here residuals out of fold are divided by a scale that knows what the row lacks, so
+    that one quantile serves all.
 
     Parameters
     ----------
@@ -39,12 +40,14 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     level : float, default=0.9
         Coverage asked for.
     masks : {"natural", "any"}, default="natural"
-        Whether rows to predict lack entries as the training rows do, or whatever they may. With "any", and for estimators without
-        `predict(X, return_std=True)`, scales are learned from three more copies of every row with a random share of its entries hidden, up to 90 %. Where
-        an entry is missing because of its own value, hidden entries are not like it, and intervals from copies are wider than needed.
+        Whether rows to predict lack entries as the training rows do, or whatever they may. With "any", and for
+        estimators without `predict(X, return_std=True)`, scales are learned from three more copies of every row with a
+        random share of its entries hidden, up to 90 %. Where an entry is missing because of its own value, hidden
+        entries are not like it, and intervals from copies are wider than needed.
     method : {"refit", "cv+"}, default="refit"
-        "refit" predicts by a model of all rows and takes the quantile of residuals out of fold; nothing is guaranteed for finite samples. "cv+" [1]_ keeps the
-        models of the folds; coverage is at least 2 level - 1 on average over rows like those of training.
+        "refit" predicts by a model of all rows and takes the quantile of residuals out of fold; nothing is guaranteed
+        for finite samples. "cv+" [1]_ keeps the models of the folds; coverage is at least 2 level - 1 on average over
+        rows like those of training.
     cv : int, default=5
         Folds.
     random_state : int, RandomState or None, default=None
@@ -69,21 +72,23 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     score_copied_ : ndarray of bool of shape (N,)
     score_fold_ : ndarray of int of shape (N,)
     deviation_ : PredictiveDeviation or None
-        The regression of squared residuals on log variance, number missing, prediction and squared prediction; None where the estimator's own
-        standard deviation is the scale.
+        The regression of squared residuals on log variance, number missing, prediction and squared prediction; None
+        where the estimator's own standard deviation is the scale.
     prediction_mean_, prediction_scale_ : float
         Mean and standard deviation of predictions out of fold, in which `deviation_` takes them.
     n_features_in_ : int
 
     Notes
     -----
-    Coverage for every mask and any distribution cannot be guaranteed without infinite intervals [2]_: coverage by number missing is measured, in the page on
-    uncertainty. Costs `cv` + 1 fits of the estimator, and as many of the Gaussian, which starts from the one of all rows.
+    Coverage for every mask and any distribution cannot be guaranteed without infinite intervals [2]_: coverage by
+    number missing is measured, in the page on uncertainty. Costs `cv` + 1 fits of the estimator, and as many of the
+    Gaussian, which starts from the one of all rows.
 
     References
     ----------
     .. [1] R. F. Barber, E. J. Candes, A. Ramdas, R. J. Tibshirani, "Predictive inference with the jackknife+", 2021.
-    .. [2] M. Zaffran, J. Josse, Y. Romano, A. Dieuleveut, "Predictive uncertainty quantification with missing covariates", 2024, arXiv 2405.15641.
+    .. [2] M. Zaffran, J. Josse, Y. Romano, A. Dieuleveut, "Predictive uncertainty quantification with missing
+       covariates", 2024, arXiv 2405.15641.
 
     Examples
     --------
@@ -226,7 +231,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         return np.column_stack([mean - wide, mean + wide])
 
     def _around_folds(self, rows: Any, level: float) -> Floats:
-        """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11) of CV+."""
+        """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11)
+        of CV+.
+        """
         n, k = len(self.scores_), int(np.ceil(level * (len(self.scores_) + 1) - 1e-9))
         if k > n:
             return np.tile([-np.inf, np.inf], (len(rows), 1))

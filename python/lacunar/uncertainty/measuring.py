@@ -1,4 +1,6 @@
-"""`value_of_measuring`: what each missing entry of new rows would tell about the target, by a shrunk model of other rows; `MeasuringLoop`: buying by it."""
+"""`value_of_measuring`: what each missing entry of new rows would tell about the target, by a shrunk model of other
+rows; `MeasuringLoop`: buying by it.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,17 @@ def value_of_measuring(
 ) -> Floats:
     """Expected fall of the variance of the target if a missing entry of a row were measured.
 
-    `GaussianRegressor.value_of_measuring` of a model whose covariance is shrunk by 15 % of the rows, since an unshrunk one overrates entries below some
-    hundred rows, or of `n_bags` such models of samples of the rows with replacement, averaged.
+    `GaussianRegressor.value_of_measuring` of a model whose covariance is shrunk by 15 % of the rows, since an unshrunk
+    one overrates entries below some hundred rows, or of `n_bags` such models of samples of the rows with replacement,
+    averaged.
 
     Parameters
     ----------
     X : array-like with NaN, frame or Observed, shape (n_rows, d)
         Rows to learn from.
     y : array-like of shape (n_rows,) or (n_rows, targets)
-        Numbers, or classes (text, truth values, at most 20 different whole numbers that are not floats): then the variance is that of the indicators of the classes, summed (their Gini index falls by it).
+        Numbers, or classes (text, truth values, at most 20 different whole numbers that are not floats): then the
+        variance is that of the indicators of the classes, summed (their Gini index falls by it).
     rows : array-like with NaN, frame or Observed, shape (m, d)
         Rows of which something is to be measured.
     cost : array-like of shape (d,), optional
@@ -118,7 +122,8 @@ class Measurement(NamedTuple):
 class MeasuringLoop(WholeCopies):
     """Buys missing entries of rows one after another, by what they would tell about the target, within a budget a row.
 
-        `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in any order.
+        `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in
+        any order.
 
         Parameters
         ----------
@@ -152,8 +157,8 @@ class MeasuringLoop(WholeCopies):
 
         Notes
         -----
-        One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking again once it is known, is greedy: no plan of several entries
-        ahead.
+        One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking again once it is
+        known, is greedy: no plan of several entries ahead.
 
         Examples
         --------
@@ -185,7 +190,8 @@ class MeasuringLoop(WholeCopies):
         self.cost = check_prices(cost, d)
         if not budget > 0 or not least_value >= 0:
             raise ValueError(
-                f"budget must be above 0 and least_value at least 0; got {budget!r} and {least_value!r}. Pass what a row may cost."
+                f"budget must be above 0 and least_value at least 0; got {budget!r} and {least_value!r}. Pass what a "
+                "row may cost."
             )
         self.model, self.budget, self.least_value = model, float(budget), float(least_value)
         self.rows_, self.spent_ = np.empty((0, d)), np.empty(0)
@@ -252,7 +258,8 @@ class MeasuringLoop(WholeCopies):
         Raises
         ------
         ValueError
-            For a row that waits for no answer, another column than the one asked for, an infinite value; nothing has changed.
+            For a row that waits for no answer, another column than the one asked for, an infinite value; nothing has
+            changed.
         """
         row = request.row if isinstance(request, Measurement) else int(request)
         pending = self.pending_.get(row)
@@ -263,7 +270,8 @@ class MeasuringLoop(WholeCopies):
         measured = float(value)
         if np.isinf(measured):
             raise ValueError(
-                f"value must be a number, or NaN where it could not be measured; got {measured} for row {row}, column {pending.column}. Pass NaN."
+                f"value must be a number, or NaN where it could not be measured; got {measured} for row {row}, column "
+                f"{pending.column}. Pass NaN."
             )
         if np.isnan(measured):
             self._refused[row, pending.column] = True
@@ -278,7 +286,8 @@ class MeasuringLoop(WholeCopies):
         Parameters
         ----------
         measure : callable
-            Takes the numbers of a row and a column, gives the value or NaN. What it raises ends the run; rows told before keep their values.
+            Takes the numbers of a row and a column, gives the value or NaN. What it raises ends the run; rows told
+            before keep their values.
 
         Returns
         -------

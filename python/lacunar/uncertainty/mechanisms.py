@@ -1,4 +1,6 @@
-"""`missingness_report`: whether entries are missing completely at random, what their absence says, and what if they are worse than they seem."""
+"""`missingness_report`: whether entries are missing completely at random, what their absence says, and what if they are
+worse than they seem.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,9 @@ READ_AUC = (
     "Gaps that depend on the missing value itself would be one, which no table can show."
 )
 READ_SHIFT = (
-    "Excess: how much higher the target is where the entry is missing than a linear model of all columns expects, in standard deviations. "
-    "Where it is not 0, the gap may say something of the target that the other columns do not, so keep a flag of it if you fill it in; "
-    "or the other columns act on the target other than linearly."
+    "Excess: how much higher the target is where the entry is missing than a linear model of all columns expects, in "
+    "standard deviations. Where it is not 0, the gap may say something of the target that the other columns do not, "
+    "so keep a flag of it if you fill it in; or the other columns act on the target other than linearly."
 )
 
 
@@ -48,7 +50,8 @@ class MissingnessReport:
     Attributes
     ----------
     statistic : float
-        Little's d^2: squared distances of the means of patterns of missing entries from the mean of all, weighted by rows.
+        Little's d^2: squared distances of the means of patterns of missing entries from the mean of all, weighted by
+        rows.
     df : int
         Its degrees of freedom under missing completely at random (MCAR).
     p_value : float
@@ -58,19 +61,23 @@ class MissingnessReport:
     share : ndarray of shape (d,)
         Of entries missing.
     auc : ndarray of shape (d,)
-        Out of fold, of a logistic regression of the mask of a column on all other columns and their masks. Above 1/2: what is seen tells what is missing, so
-        that entries are not MCAR; this alone is no reason against filling in from the other columns. NaN with fewer than 10 missing or observed entries.
+        Out of fold, of a logistic regression of the mask of a column on all other columns and their masks. Above 1/2:
+        what is seen tells what is missing, so that entries are not MCAR; this alone is no reason against filling in
+        from the other columns. NaN with fewer than 10 missing or observed entries.
     auc_p_value : ndarray of shape (d,)
         Mann-Whitney, multiplied by Holm's factor for several columns.
     target_shift : ndarray of shape (d,) or None
-        Mean of y less its prediction (`GaussianRegressor`, out of fold), where the entry is missing less where it is not, in standard deviations of y: what the
-        absence says about y beyond what the row shows. Other than 0: entries are missing by their own values or by y, or columns act on y other than linearly.
+        Mean of y less its prediction (`GaussianRegressor`, out of fold), where the entry is missing less where it is
+        not, in standard deviations of y: what the absence says about y beyond what the row shows. Other than 0: entries
+        are missing by their own values or by y, or columns act on y other than linearly.
     target_p_value : ndarray of shape (d,) or None
         Welch's t-test, with Holm's factor.
     deltas : ndarray of shape (k,)
-        How much larger missing values are supposed to be than expected from their rows, in conditional standard deviations.
+        How much larger missing values are supposed to be than expected from their rows, in conditional standard
+        deviations.
     sensitivity : ndarray of shape (d, k) or None
-        Root mean square change of the predictions of y if all missing entries of a column are larger by delta, in standard deviations of y.
+        Root mean square change of the predictions of y if all missing entries of a column are larger by delta, in
+        standard deviations of y.
     """
 
     statistic: float
@@ -88,7 +95,8 @@ class MissingnessReport:
 
     def __str__(self) -> str:
         lines = [
-            f"Little's test of MCAR: d2 = {self.statistic:.4g}, df = {self.df}, p = {self.p_value:.3g} ({self.n_patterns} patterns)",
+            f"Little's test of MCAR: d2 = {self.statistic:.4g}, df = {self.df}, p = {self.p_value:.3g} "
+            f"({self.n_patterns} patterns)",
             f"{'column':<20} missing   AUC (p)          "
             + ("excess (p)       change at +1 sd" if self.sensitivity is not None else ""),
         ]
@@ -115,7 +123,9 @@ class MaskEvidence(NamedTuple):
 def mask_evidence(
     table: Floats, target: Floats | None, rng: np.random.Generator, columns: NDArray[np.bool_] | None = None
 ) -> MaskEvidence:
-    """What all columns of numbers (n, d) foresee of the masks of those asked for (d,), and what these masks say of the target (n,)."""
+    """What all columns of numbers (n, d) foresee of the masks of those asked for (d,), and what these masks say of the
+    target (n,).
+    """
     missing = np.isnan(table)
     tested = _enough(missing if columns is None else missing & columns)
     auc, auc_p = _mask_auc(table, tested, rng)
@@ -149,9 +159,11 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 
     Notes
     -----
-    Little's test takes the maximum likelihood mean and covariance by EM: d^2 = sum_j n_j (m_j - mu_j) S_j^-1 (m_j - mu_j) over patterns j of observed columns, with
-    as many degrees of freedom as columns observed in all patterns together, less the columns [1]_. It is of one sided use: a large p does not show MCAR, and nothing that is
-    observed can show that entries are missing at random rather than by their own values. That is what `sensitivity` is for: pattern mixtures with a shift [2]_.
+    Little's test takes the maximum likelihood mean and covariance by EM: d^2 = sum_j n_j (m_j - mu_j) S_j^-1 (m_j -
+    mu_j) over patterns j of observed columns, with as many degrees of freedom as columns observed in all patterns
+    together, less the columns [1]_. It is of one sided use: a large p does not show MCAR, and nothing that is observed
+    can show that entries are missing at random rather than by their own values. That is what `sensitivity` is for:
+    pattern mixtures with a shift [2]_.
 
     References
     ----------
@@ -180,7 +192,9 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 
 
 def numbers_and_names(X: Any) -> tuple[Floats, NDArray[np.str_]]:
-    """Numbers with NaN (n, d), of text its place among the sorted values and of a date its day; names of the columns."""
+    """Numbers with NaN (n, d), of text its place among the sorted values and of a date its day; names of the
+    columns.
+    """
     encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
     table = numbers_of(X, encoder)
     if encoder is None:
@@ -255,7 +269,9 @@ def _mask_auc(table: Floats, tested: NDArray[np.intp], rng: np.random.Generator)
 
 
 def _turned(inputs: Floats) -> Floats:
-    """Inputs in coordinates of which there are no more than rows: the same to a penalty that is a sum of squares, in less time."""
+    """Inputs in coordinates of which there are no more than rows: the same to a penalty that is a sum of squares, in
+    less time.
+    """
     if inputs.shape[1] <= len(inputs):
         return inputs
     _, triangle = np.linalg.qr(inputs.T)
@@ -307,7 +323,9 @@ def _target_shift(
 
 
 def _sensitivity(table: Floats, target: Floats, deltas: Floats) -> Floats:
-    """Completed by conditional expectations, y regressed on that, and again with the missing entries of a column shifted."""
+    """Completed by conditional expectations, y regressed on that, and again with the missing entries of a column
+    shifted.
+    """
     missing, Z = np.isnan(table), _standardised(table)
     y = (target - target.mean()) / max(float(target.std()), 1e-300)
     p = Z.shape[1]

@@ -38,10 +38,12 @@ def class_quantiles(
     level: float,
     copies_count: bool,
 ) -> Floats:
-    """Quantiles (m, n_classes) of the scores (n,) of every class's own rows that lack about as many entries as `at` (m,) says.
+    """Quantiles (m, n_classes) of the scores (n,) of every class's own rows that lack about as many entries as `at`
+    (m,) says.
 
-    The class goes before the number missing: all rows of a class stand in where those that lack about as many are too few for the level. Where all of them
-    are too few, copies not counted, the quantile is infinite, and the class in every set.
+    The class goes before the number missing: all rows of a class stand in where those that lack about as many are too
+    few for the level. Where all of them are too few, copies not counted, the quantile is infinite, and the class in
+    every set.
     """
     quantiles = np.full((len(at), n_classes), np.inf)
     for k in range(n_classes):
@@ -59,8 +61,8 @@ def class_quantiles(
 class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # type: ignore[misc]
     """Sets of classes around any classifier with probabilities that takes missing values.
 
-    A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold over rows that lack about as many
-    entries.
+    A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold
+    over rows that lack about as many entries.
 
     Parameters
     ----------
@@ -69,11 +71,13 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
     level : float, default=0.9
         Coverage asked for.
     condition : {"missing", "class"}, default="missing"
-        Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries, whatever their class, or also of those
-        of every single class. With "missing" a rare class may be covered far less than the others.
+        Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries,
+        whatever their class, or also of those of every single class. With "missing" a rare class may be covered far
+        less than the others.
     masks : {"natural", "any"}, default="natural"
-        Whether rows to predict lack entries as the training rows do, or whatever they may: then three more copies of every row, with a random share of its
-        entries hidden, count too. With "natural" they count where fewer than a hundred rows lack about as many entries.
+        Whether rows to predict lack entries as the training rows do, or whatever they may: then three more copies of
+        every row, with a random share of its entries hidden, count too. With "natural" they count where fewer than a
+        hundred rows lack about as many entries.
     cv : int, default=5
         Stratified folds.
     random_state : int, RandomState or None, default=None
@@ -97,9 +101,9 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
     -----
     Coverage is measured, in the page on uncertainty, and not guaranteed. Costs `cv` + 1 fits.
 
-    With `condition="class"` a class is in the set if its probability is at least 1 - q, q the quantile among the rows of that class alone [2]_ that lack
-    about as many entries; among all of its rows where those are too few, for the class goes first. A class of n rows with ceil(level (n + 1)) > n, eight
-    rows or fewer at level .9, is in every set.
+    With `condition="class"` a class is in the set if its probability is at least 1 - q, q the quantile among the rows
+    of that class alone [2]_ that lack about as many entries; among all of its rows where those are too few, for the
+    class goes first. A class of n rows with ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
 
     References
     ----------

@@ -1,4 +1,6 @@
-"""Rows that lack more than any row of training did: how much wider intervals have to be for them, and how much less sure of a class one is."""
+"""Rows that lack more than any row of training did: how much wider intervals have to be for them, and how much less
+sure of a class one is.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ class Lacking(NamedTuple):
 def further_hidden(T: Floats, rng: np.random.Generator) -> Bools:
     """Which entries (n, t) a copy of rows hides: of each row a random share, at random or by their own values.
 
-    One of five rows hides entries at random, two hide large values more often in all columns, and two small ones: predictions are then off to one side.
+    One of five rows hides entries at random, two hide large values more often in all columns, and two small ones:
+    predictions are then off to one side.
     """
     n, t = T.shape
     share = rng.uniform(0, _LARGEST_SHARE, (n, 1))
@@ -73,7 +76,9 @@ def references(rows: Lacking) -> Floats:
 
 
 def novelty_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
-    """How far rows are unlike those of training (m,): 0 where a share `tail` of those, and three, lack as much, 1 where none does."""
+    """How far rows are unlike those of training (m,): 0 where a share `tail` of those, and three, lack as much, 1 where
+    none does.
+    """
     count, always_seen, log = (column[:, None] for column in _measures(rows).T)
     more = (reference[:, 0] >= count) & (reference[:, 1] >= always_seen)
     near = (more * np.clip(1 - (log - reference[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
@@ -81,11 +86,12 @@ def novelty_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
 
 
 class ExtraMissingVariance(BaseEstimator):  # type: ignore[misc]
-    """Variance beyond that of `PredictiveDeviation`, and quantiles, learned from copies of training rows with further entries hidden.
+    """Variance beyond that of `PredictiveDeviation`, and quantiles, learned from copies of training rows with further
+    entries hidden.
 
-    The fewer training rows lack as many entries and leave as much open, the larger is a row's novelty. Rows of novelty 0 have
-    the intervals of `PredictiveDeviation`. The others add to its variance a sum, with coefficients >= 0, of what the row leaves
-    open, the share of its entries that is missing, and which columns are missing.
+    The fewer training rows lack as many entries and leave as much open, the larger is a row's novelty. Rows of novelty
+    0 have the intervals of `PredictiveDeviation`. The others add to its variance a sum, with coefficients >= 0, of what
+    the row leaves open, the share of its entries that is missing, and which columns are missing.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -108,7 +114,9 @@ class ExtraMissingVariance(BaseEstimator):  # type: ignore[misc]
         copied: NDArray[np.intp],
         errors: Floats,
     ) -> ExtraMissingVariance:
-        """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with residuals `errors`."""
+        """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with
+        residuals `errors`.
+        """
         self.reference_ = references(rows)
         counts = rows.n_missing
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
@@ -124,7 +132,9 @@ class ExtraMissingVariance(BaseEstimator):  # type: ignore[misc]
         return self
 
     def novelty(self, rows: Lacking) -> Floats:
-        """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
+        """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none
+        does.
+        """
         return novelty_of(self.reference_, rows, _TAIL)
 
     def sigma(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
@@ -161,7 +171,9 @@ class ExtraMissingVariance(BaseEstimator):  # type: ignore[misc]
 
 
 def _measures(rows: Lacking) -> Floats:
-    """Of rows (n, 3) what is compared: how many entries are missing, how many of columns that training always saw, the log variance."""
+    """Of rows (n, 3) what is compared: how many entries are missing, how many of columns that training always saw, the
+    log variance.
+    """
     return np.column_stack([rows.n_missing, rows.always_seen, np.log(rows.variance)])
 
 
@@ -182,11 +194,12 @@ def _excess(features: Floats, excess: Floats, usual: Floats, novelty: Floats) ->
 
 
 class ExtraMissingProbabilities(BaseEstimator):  # type: ignore[misc]
-    """Log probabilities drawn to those of the classes' shares, learned from copies of training rows with further entries hidden.
+    """Log probabilities drawn to those of the classes' shares, learned from copies of training rows with further
+    entries hidden.
 
-    A row has novelty where fewer than three training rows lack as much; the others keep their probabilities. Where there is
-    novelty, the log probabilities over the shares of the classes are divided by 1 plus a sum, with coefficients >= 0, of the share
-    that is missing, its square, and what the row leaves open.
+    A row has novelty where fewer than three training rows lack as much; the others keep their probabilities. Where
+    there is novelty, the log probabilities over the shares of the classes are divided by 1 plus a sum, with
+    coefficients >= 0, of the share that is missing, its square, and what the row leaves open.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -202,7 +215,9 @@ class ExtraMissingProbabilities(BaseEstimator):  # type: ignore[misc]
     def fit(
         self, rows: Lacking, labels: Ints, weight: Floats, copies: Lacking, copied: Ints, logs: Floats
     ) -> ExtraMissingProbabilities:
-        """From training rows, their classes and weights (n,), and copies of the rows numbered in `copied` with log probabilities (copies, c)."""
+        """From training rows, their classes and weights (n,), and copies of the rows numbered in `copied` with log
+        probabilities (copies, c).
+        """
         self.reference_ = references(rows)
         self.least_variance_ = float(rows.variance.min())
         counts = np.bincount(labels, weights=weight, minlength=logs.shape[1]) + 1.0
