@@ -19,16 +19,18 @@ _RCOND = 1e-10  # singular values of Q_oo below this share of the largest are 0
 def regularity(basis: ArrayLike, observed: ArrayLike) -> float:
     """Definition 1: by how much every set of observed columns tells the whole row of a subspace.
 
-    lambda is the smallest eigenvalue above 0 of Q_oo over all rows' observed columns o, Q = P_E the projection on the subspace E; its
-    square root is the least singular value of P_o P_E of which item 4 speaks. It is 0 where a row's columns do not determine the
-    others (item 3: the kernel of P_o P_E is larger than that of P_E). `truncation_bound` and the other bounds take it.
+    lambda is the smallest eigenvalue above 0 of Q_oo over all rows' observed columns o, Q = P_E the projection on the
+    subspace E; its square root is the least singular value of P_o P_E of which item 4 speaks. It is 0 where a row's
+    columns do not determine the others (item 3: the kernel of P_o P_E is larger than that of P_E). `truncation_bound`
+    and the other bounds take it.
 
     Parameters
     ----------
     basis : array-like of shape (d, r)
         Columns that span E, linearly independent; `components_.T` of a fitted model.
     observed : array-like of shape (n, d), bool
-        Which entries each row shows. Items 1 and 2 of the definition, |P_o x| <= 1 and x in E, are about values and not looked at.
+        Which entries each row shows. Items 1 and 2 of the definition, |P_o x| <= 1 and x in E, are about values and not
+        looked at.
 
     Returns
     -------
@@ -76,7 +78,8 @@ def _least_singular_value(rows: Floats) -> float:
 
 
 def linear_predictor(X: Any, w: ArrayLike, Q: ArrayLike) -> Floats:
-    """Definition 2: f_{w,Q}(x_o) = (P_o w) . Q_oo^+ (P_o x), the linear predictor w on the subspace of the projection Q.
+    """Definition 2: f_{w,Q}(x_o) = (P_o w) . Q_oo^+ (P_o x), the linear predictor w on the subspace of the projection
+    Q.
 
     With Q = P_E and w and x in E it is w . x, whatever is observed, as long as `regularity` is above 0 (Lemma 1).
 
@@ -129,8 +132,8 @@ def linear_predictor(X: Any, w: ArrayLike, Q: ArrayLike) -> Floats:
 def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
     """Definition 3: f^gamma_{w,Q}(x_o) = (P_o w) . (sum of Q_oo^j for j < gamma) (P_o x).
 
-    With I - P_E for Q it is within (1 - lambda)^gamma / lambda of `linear_predictor` with P_E (Lemma 2, `truncation_bound`), and
-    an inner product with `embedding` (Lemma 3).
+    With I - P_E for Q it is within (1 - lambda)^gamma / lambda of `linear_predictor` with P_E (Lemma 2,
+    `truncation_bound`), and an inner product with `embedding` (Lemma 3).
 
     Parameters
     ----------
@@ -184,7 +187,8 @@ def _checked(X: Any, w: ArrayLike, Q: ArrayLike) -> tuple[Floats, Floats, Floats
     weights, projection = check_numbers(w, "w", ensure_2d=False), check_numbers(Q, "Q")
     if weights.shape != (d,) or projection.shape != (d, d):
         raise ValueError(
-            f"w and Q must have shapes ({d},) and ({d}, {d}), as X has {d} columns; got {weights.shape} and {projection.shape}."
+            f"w and Q must have shapes ({d},) and ({d}, {d}), as X has {d} columns; got {weights.shape} and "
+            f"{projection.shape}."
         )
     if not np.allclose(projection @ projection, projection, rtol=0.0, atol=1e-8 * max(1.0, np.abs(projection).max())):
         raise ValueError("Q must be a projection, Q @ Q = Q; it is not. Take U @ U.T of an orthonormal basis U.")
@@ -192,14 +196,15 @@ def _checked(X: Any, w: ArrayLike, Q: ArrayLike) -> tuple[Floats, Floats, Floats
 
 
 def embedding(X: Any, gamma: float = 2) -> Floats:
-    """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last of s where all of s is observed.
+    """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last of s where all of s
+    is observed.
 
     Parameters
     ----------
     X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
     gamma : float, default=2
-        Longest sequence, > 0. Between integers the longest sequences are weighed by the square root of gamma's fraction, so
-        that the product is `karma_kernel`'s mixture.
+        Longest sequence, > 0. Between integers the longest sequences are weighed by the square root of gamma's
+        fraction, so that the product is `karma_kernel`'s mixture.
 
     Returns
     -------
@@ -243,8 +248,8 @@ def embedding(X: Any, gamma: float = 2) -> Floats:
     lengths = int(np.ceil(gamma))
     if n * sum(d**length for length in range(1, lengths + 1)) > _MOST:
         raise ValueError(
-            f"gamma must keep n (d + ... + d^gamma) at most {_MOST} numbers; got gamma={gamma:g} with {n} rows of {d} columns. "
-            "Use karma_kernel, which has their inner products, or fewer columns."
+            f"gamma must keep n (d + ... + d^gamma) at most {_MOST} numbers; got gamma={gamma:g} with {n} rows of {d} "
+            "columns. Use karma_kernel, which has their inner products, or fewer columns."
         )
     table = rows.astype(np.float64).to_dense()
     seen = ~np.isnan(table)
@@ -257,7 +262,8 @@ def embedding(X: Any, gamma: float = 2) -> Floats:
 
 
 def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
-    """The kernel as the sum it is before Theorem 4: of x_end x'_end over all sequences of columns observed in both rows.
+    """The kernel as the sum it is before Theorem 4: of x_end x'_end over all sequences of columns observed in both
+    rows.
 
     Parameters
     ----------
@@ -282,7 +288,8 @@ def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
 
     Notes
     -----
-    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps for a pair with v common columns.
+    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps for a pair with v
+    common columns.
 
     References
     ----------

@@ -32,9 +32,10 @@ _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore[misc]
     """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and Koller.
 
-    The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has. With s_i = ||w^(i)|| / ||w||
-    it minimises 1/2 ||w||^2 + C sum_i max(0, 1 - y_i w.x_i / s_i), which is not convex: every round solves it for fixed s,
-    from s = 1, and then computes s anew [1]_. Without missing entries s stays 1 and this is the support vector machine.
+    The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has. With s_i = ||w^(i)||
+    / ||w|| it minimises 1/2 ||w||^2 + C sum_i max(0, 1 - y_i w.x_i / s_i), which is not convex: every round solves it
+    for fixed s, from s = 1, and then computes s anew [1]_. Without missing entries s stays 1 and this is the support
+    vector machine.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
     min_scale : float, default=1e-3
         Least s_i, in (0, 1]: the weight of a row in which w has few of its columns grows as 1 / s_i.
     standardize : bool, default=True
-        Subtract the mean of each column and divide by its standard deviation, over observed entries; [2]_ takes columns as they are.
+        Subtract the mean of each column and divide by its standard deviation, over observed entries; [2]_ takes columns
+        as they are.
     constant : bool, default=True
         Append a column of ones that every row has; it takes the place of a bias.
     tol : float, default=1e-3
@@ -101,13 +103,13 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
 
     Notes
     -----
-    The column of ones belongs to every subspace and counts in ||w^(i)||. O(n^2) memory; a round costs a dual solution over the
-    n x n Gram and O(nnz) for s, or O(n_support^2 o) for each pattern of o observed columns under "poly".
+    The column of ones belongs to every subspace and counts in ||w^(i)||. O(n^2) memory; a round costs a dual solution
+    over the n x n Gram and O(nnz) for s, or O(n_support^2 o) for each pattern of o observed columns under "poly".
 
     References
     ----------
-    .. [1] G. Chechik, G. Heitz, G. Elidan, P. Abbeel, D. Koller, "Max-margin Classification of Data with Absent Features",
-       JMLR 9, 2008.
+    .. [1] G. Chechik, G. Heitz, G. Elidan, P. Abbeel, D. Koller, "Max-margin Classification of Data with Absent
+       Features", JMLR 9, 2008.
     .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, section 5.
 
     Examples
@@ -226,8 +228,8 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
         result = solve_dual(gram, sign, np.full(len(sign), float(self.C)), tol=self.tol, max_iter=self.max_iter)
         if not result.converged:
             warn_user(
-                f"GeomClassifier stopped a round at a relative duality gap of {result.gap:.3g} after {result.n_iter} passes, "
-                f"tol={self.tol:g}. Raise max_iter, tol or min_scale, or lower C.",
+                f"GeomClassifier stopped a round at a relative duality gap of {result.gap:.3g} after {result.n_iter} "
+                f"passes, tol={self.tol:g}. Raise max_iter, tol or min_scale, or lower C.",
                 ConvergenceWarning,
             )
         return result.coef
@@ -302,8 +304,8 @@ def linear_norms(rows: Observed, support: Observed, dual: Floats, constant: floa
 def poly_norms(rows: Observed, support: Observed, dual: Floats, constant: float, degree: int) -> tuple[Floats, float]:
     """`linear_norms` for w = sum dual_j phi(x_j) under the kernel (x.x' + constant^2)^degree.
 
-    In the subspace of some columns w is the same sum over the rows of `support` cut to these columns: its norm is sqrt(dual K dual).
-    O(n_support^2 o) for every pattern of o observed columns that occurs.
+    In the subspace of some columns w is the same sum over the rows of `support` cut to these columns: its norm is
+    sqrt(dual K dual). O(n_support^2 o) for every pattern of o observed columns that occurs.
     """
 
     def norm(columns: sp.csc_array) -> float:

@@ -1,8 +1,8 @@
 """Matrix completion with labels: mc-1 of Goldberg et al., with a column of ones, and mc-b, with a bias.
 
-The learners come first. Below them one partly observed matrix of features and labels is completed by fixed point continuation: a step is a
-gradient step and a singular value threshold, and the weight mu of the nuclear norm falls from value to value. In order: the matrix and its
-loss, low rank as two factors, the thresholds, the steps.
+The learners come first. Below them one partly observed matrix of features and labels is completed by fixed point
+continuation: a step is a gradient step and a singular value threshold, and the weight mu of the nuclear norm falls from
+value to value. In order: the matrix and its loss, low rank as two factors, the thresholds, the steps.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _SPARSER = 25  # one entry in so many cells: from there on gathering beats writi
 _SPARE = 8  # columns of a block beyond those wanted: they carry the directions that come next
 _SWEEPS = 30
 
-# A truncated decomposition is as exact as this share of the last step's change, and of at most this change: what it misses
-# is found again from where it stopped.
+# A truncated decomposition is as exact as this share of the last step's change, and of at most this change: what it
+# misses is found again from where it stopped.
 _SHARE, _LOOSEST = 0.1, 1e-2
 
 _RESOLVED = 1e-6  # relative change down to which inner products of factors tell it to a few digits
@@ -135,7 +135,9 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         return validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
 
     def _complete(self, table: Observed, labels: Floats, hide: NDArray[np.bool_] | None, score: Score) -> Floats:
-        """Fit to a table and labels (n, m) with NaN where unknown; `hide` (n,) are the rows to choose lambda and mu on."""
+        """Fit to a table and labels (n, m) with NaN where unknown; `hide` (n,) are the rows to choose lambda
+        and mu on.
+        """
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
         self.mean_, self.scale_, self.observed_columns_ = columns
         stacked = Stacked(scale_columns(table, columns), labels, self._loss, self.intercept == "column", 1.0)
@@ -192,7 +194,9 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         return chosen
 
     def _hidden(self, known: NDArray[np.bool_], codes: NDArray[np.intp] | None) -> NDArray[np.bool_] | None:
-        """A share of the known rows, of every class (`codes`) where classes allow; None when there are too few to hide any."""
+        """A share of the known rows, of every class (`codes`) where classes allow; None when there are too few to hide
+        any.
+        """
         from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
 
         index = np.flatnonzero(known)
@@ -220,7 +224,9 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         self.rank_, self.n_iter_ = len(matrix.sizes), solution.n_iter
 
     def _check_loaded(self) -> None:
-        """The column of ones has coordinates where the model has such a column, and nowhere else; no rank is larger than the completed matrix."""
+        """The column of ones has coordinates where the model has such a column, and nowhere else; no rank is larger
+        than the completed matrix.
+        """
         if "components_" not in vars(self):
             return
         most = self.components_.shape[1] + self.label_components_.shape[1] + 1  # columns, labels and ones
@@ -269,8 +275,8 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     """mc-1 and mc-b: labels as further columns of a partly observed matrix of low rank.
 
     Minimises mu ||Z||_* + lam / |Omega_Y| sum log(1 + exp(-y z)) + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of
-    features and labels by fixed point continuation [1]_. It is transductive: rows to predict belong into `fit`, with NaN
-    (or None) for a label.
+    features and labels by fixed point continuation [1]_. It is transductive: rows to predict belong into `fit`, with
+    NaN (or None) for a label.
 
     Parameters
     ----------
@@ -278,8 +284,9 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
         "column" is mc-1: the matrix has a column of ones, reset to 1 after every step.
         "bias" is mc-b: every label has a bias of its own, moved by gradient steps of length 3.8 |Omega_Y| / (lam n).
     lam : float or "holdout", default="holdout"
-        Weight of the labels' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter of the known rows that is hidden;
-        their features stay in the matrix. With fewer than 4 such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
+        Weight of the labels' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter
+        of the known rows that is hidden; their features stay in the matrix. With fewer than 4 such rows nothing is
+        hidden, and "holdout" means 0.1 and `mu_min`.
     mu : float or "holdout", default="holdout"
         Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the continuation.
     mu_min : float, default=1e-5
@@ -289,14 +296,14 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     standardize : bool, default=True
         Subtract the mean of each column and divide by its standard deviation, over observed entries.
     tol : float, default=1e-5
-        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from how fast the
-        changes of the steps fall.
+        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from
+        how fast the changes of the steps fall.
     max_iter : int, default=1000
         Most steps at one mu.
     momentum : bool, default=True
-        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full decompositions; `tol` is then
-        the relative change of the matrix in a step, which says nothing of the distance to the solution. The papers take columns as they
-        are (`standardize=False`).
+        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full
+        decompositions; `tol` is then the relative change of the matrix in a step, which says nothing of the distance to
+        the solution. The papers take columns as they are (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -350,21 +357,23 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     Notes
     -----
     Two classes are one label column, more are the 0/1 matrix of [2]_ under the same logistic loss. Unlike in
-    `sklearn.semi_supervised`, -1 is a class: write ``np.where(y == -1, np.nan, y)`` where it means unknown. mc-1 is usually better
-    than mc-b where columns are not centred.
+    `sklearn.semi_supervised`, -1 is a class: write ``np.where(y == -1, np.nan, y)`` where it means unknown. mc-1 is
+    usually better than mc-b where columns are not centred.
 
-    [1]_ resets the column of ones to 1 after every threshold, which they call a projection. The labels and features that
-    follow are those of an ordinary proximal step with the ones observed under weight 1/(2 step), the step being
+    [1]_ resets the column of ones to 1 after every threshold, which they call a projection. The labels and features
+    that follow are those of an ordinary proximal step with the ones observed under weight 1/(2 step), the step being
     min(3.8 |Omega_Y| / lam, |Omega_X|): that problem is what is solved, and the weight is the only trace of the step.
 
-    Momentum is reset where it points back: the same fixed point in five to twenty times fewer steps, which is why it is the default; the
-    problem, its weights and what is learned from the solution are the same without. Singular vectors of matrices of up to 2e8 = n D min(n, D) are those of a full decomposition; larger ones are never written
-    out: a block of vectors is iterated from those of the step before. A step costs O(n d min(n, d)) and O(n d) memory, or
+    Momentum is reset where it points back: the same fixed point in five to twenty times fewer steps, which is why it is
+    the default; the problem, its weights and what is learned from the solution are the same without. Singular vectors
+    of matrices of up to 2e8 = n D min(n, D) are those of a full decomposition; larger ones are never written out: a
+    block of vectors is iterated from those of the step before. A step costs O(n d min(n, d)) and O(n d) memory, or
     O(nnz rank + (n + d) rank^2) and O(nnz + (n + d) rank).
 
-    Unseen rows are our extension; [1]_ predicts rows of the matrix only. With Z = P Q' split evenly, the fixed point makes
-    every unlabelled row of P the ridge regression of the row's entries on rows of Q with ridge mu |Omega_X|: `predict`
-    does the same for a row that was not there, so that it agrees with `transduction_` for one that was, unlabelled.
+    Unseen rows are our extension; [1]_ predicts rows of the matrix only. With Z = P Q' split evenly, the fixed point
+    makes every unlabelled row of P the ridge regression of the row's entries on rows of Q with ridge mu |Omega_X|:
+    `predict` does the same for a row that was not there, so that it agrees with `transduction_` for one that was,
+    unlabelled.
 
     References
     ----------
@@ -462,11 +471,12 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
 
 @whole_answers
 class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
-    """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low rank, under squared loss.
+    """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low rank, under squared
+    loss.
 
-    Minimises mu ||Z||_* + lam / |Omega_Y| sum (y - z)^2 / 2 + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of features
-    and targets by fixed point continuation [1]_, [2]_. It is transductive: rows to predict belong into `fit`, with NaN for a
-    target. Targets are standardised over the known ones.
+    Minimises mu ||Z||_* + lam / |Omega_Y| sum (y - z)^2 / 2 + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of
+    features and targets by fixed point continuation [1]_, [2]_. It is transductive: rows to predict belong into `fit`,
+    with NaN for a target. Targets are standardised over the known ones.
 
     Parameters
     ----------
@@ -474,8 +484,9 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
         "column" is mc-1: the matrix has a column of ones, reset to 1 after every step.
         "bias" is mc-b: every target has a bias of its own, moved by gradient steps of length 0.95 |Omega_Y| / (lam n).
     lam : float or "holdout", default="holdout"
-        Weight of the targets' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter of the known rows that is hidden;
-        their features stay in the matrix. With fewer than 4 such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
+        Weight of the targets' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter
+        of the known rows that is hidden; their features stay in the matrix. With fewer than 4 such rows nothing is
+        hidden, and "holdout" means 0.1 and `mu_min`.
     mu : float or "holdout", default="holdout"
         Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the continuation.
     mu_min : float, default=1e-5
@@ -485,14 +496,14 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
     standardize : bool, default=True
         Subtract the mean of each column and divide by its standard deviation, over observed entries.
     tol : float, default=1e-5
-        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from how fast the
-        changes of the steps fall.
+        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from
+        how fast the changes of the steps fall.
     max_iter : int, default=1000
         Most steps at one mu.
     momentum : bool, default=True
-        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full decompositions; `tol` is then
-        the relative change of the matrix in a step, which says nothing of the distance to the solution. The papers take columns as they
-        are (`standardize=False`).
+        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full
+        decompositions; `tol` is then the relative change of the matrix in a step, which says nothing of the distance to
+        the solution. The papers take columns as they are (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -531,7 +542,8 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
     Raises
     ------
     ValueError
-        In `fit`: infinite entries or targets, a target that is known nowhere. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries or targets, a target that is known nowhere. In `predict`: other columns than in
+        `fit`.
 
     Warns
     -----
@@ -645,8 +657,8 @@ def _with_last(rows: Observed, value: float) -> Observed:
 class Stacked:
     """Rows [features (d), labels (m), ones (0 or 1)]; the last m + [ones] columns are the block, held dense.
 
-    The column of ones of mc-1 is reset to 1 after every threshold. The gradient step then starts from 1, as it would end
-    there for an observed entry of weight 1 / step: the reset is that entry, and no other case.
+    The column of ones of mc-1 is reset to 1 after every threshold. The gradient step then starts from 1, as it would
+    end there for an observed entry of weight 1 / step: the reset is that entry, and no other case.
     """
 
     rows: Observed  # (n, d)
@@ -791,8 +803,9 @@ Threshold = Callable[[Moved, float, float], Factored]  # of a matrix, a level an
 def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank: int) -> Factored:
     """Singular values less `level`. O(n D min(n, D)).
 
-    From the eigenvectors of the smaller Gram, where the digits that lie between the largest singular value and `level` leave
-    enough for `accuracy` (relative to the largest), else from a singular value decomposition, some five times the work.
+    From the eigenvectors of the smaller Gram, where the digits that lie between the largest singular value and `level`
+    leave enough for `accuracy` (relative to the largest), else from a singular value decomposition, some five times the
+    work.
     """
     full = matrix.dense()
     tall = full.shape[0] >= full.shape[1]
@@ -820,7 +833,8 @@ def threshold_truncated(
 ) -> Factored:
     """The same from products with the matrix: block iteration from the last step's directions, widened until enough.
 
-    `accuracy` is what a sweep may still change in a singular value, relative to the largest. O((nnz + (n + D) r) k) a sweep.
+    `accuracy` is what a sweep may still change in a singular value, relative to the largest. O((nnz + (n + D) r) k) a
+    sweep.
     """
     most = min(matrix.shape)
     start = matrix.base.start
@@ -929,9 +943,10 @@ def continuation(
 ) -> Iterator[Solution]:
     """Solutions along falling mu, each started from the one before, of at most `max_iter` steps each.
 
-    A step is Z <- S_{step mu}(Z - step grad); without a column of ones also b <- b - bias_step grad_b, from the same gradient. It
-    starts from beyond the last iterate (Nesterov), momentum reset where it points back, and steps end where the distance to the
-    solution is `tol`. Without momentum, as Goldberg et al. and Hazan et al. print it, `tol` is the change of a step.
+    A step is Z <- S_{step mu}(Z - step grad); without a column of ones also b <- b - bias_step grad_b, from the same
+    gradient. It starts from beyond the last iterate (Nesterov), momentum reset where it points back, and steps end
+    where the distance to the solution is `tol`. Without momentum, as Goldberg et al. and Hazan et al. print it, `tol`
+    is the change of a step.
     """
     solution = Solution(np.inf, Factored.zero(stacked.shape), np.zeros(stacked.labels.shape[1]), 0, np.inf, False)
     for mu in mus:
@@ -966,8 +981,8 @@ def _solve(
 def distance_left(changes: list[float]) -> float:
     """An estimate of the distance to the fixed point: what the changes of steps to come add up to, from those so far.
 
-    Changes fall like a geometric series in the end, though not from step to step under momentum: the largest of the last
-    quarter of the steps is compared with the largest of the quarter before. Infinite while they do not fall.
+    Changes fall like a geometric series in the end, though not from step to step under momentum: the largest of the
+    last quarter of the steps is compared with the largest of the quarter before. Infinite while they do not fall.
     """
     window = max(len(changes) // 4, _WINDOW)
     if len(changes) < 2 * window:
@@ -997,7 +1012,9 @@ def _change(before: Iterate, after: Iterate) -> float:
 
 
 def _turns_back(point: Iterate, here: Iterate, before: Iterate, change: float) -> bool:
-    """Whether <point - here, here - before> > 0: momentum points away from where the gradient leads [O'Donoghue, Candes]."""
+    """Whether <point - here, here - before> > 0: momentum points away from where the gradient leads [O'Donoghue,
+    Candes].
+    """
     if change >= _RESOLVED:
         return point.inner(here) - point.inner(before) - here.inner(here) + here.inner(before) > 0
     A, B, C = cores(point.matrix, here.matrix, before.matrix)

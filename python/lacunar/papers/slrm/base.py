@@ -27,7 +27,9 @@ _SAME_RANK = 1e-10  # as in the core
 
 
 class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type: ignore[misc]
-    """Base of the methods of the paper: x = U a and y = w a, without means, scales, ridge and intercept ((1) and (2))."""
+    """Base of the methods of the paper: x = U a and y = w a, without means, scales, ridge and intercept ((1)
+    and (2)).
+    """
 
     _schema: ClassVar[dict[str, Rule]] = {
         "components_": floats("k", "d"),
@@ -70,7 +72,8 @@ class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type:
         labels = flat_target(read_target(y, y_numeric=True, multi_output=True, unknown="some").values)
         if labels.ndim != 1:
             raise ValueError(
-                f"{type(self).__name__} takes one target; y has {labels.shape[1]}. Fit one model a target, or use SLRMRegressor."
+                f"{type(self).__name__} takes one target; y has {labels.shape[1]}. Fit one model a target, or use "
+                "SLRMRegressor."
             )
         check_consistent_length(rows, labels)
         return labels
