@@ -23,7 +23,9 @@ _PROBED = 64  # random columns whose 2,016 pairs stand for all
 
 
 class Probe(NamedTuple):
-    """Joint counts of some pairs of columns, and the counts that are expected where columns are seen independently of each other."""
+    """Joint counts of some pairs of columns, and the counts that are expected where columns are seen independently of
+    each other.
+    """
 
     counts: Floats  # (pairs,)
     expected: Floats  # (pairs,)
@@ -84,28 +86,29 @@ def warn_dependent(probe: Probe) -> None:
     """Warn where pairs are not seen as often as normalisers of expected counts assume."""
     if not probe.independent():
         warn_user(
-            "columns are not observed independently of each other (panels, or blocks of rows), so that normalisers of expected "
-            "counts are biased. Keep refine > 0, or use solver='dense' with normalisers='pairwise' where its tables fit.",
+            "columns are not observed independently of each other (panels, or blocks of rows), so that normalisers "
+            "of expected counts are biased. Keep refine > 0, or use solver='dense' with normalisers='pairwise' where "
+            "its tables fit.",
         )
 
 
 def warn(diagnostics: dict[str, Any], values: Any, d: int, *, expected: bool) -> None:
     """Warn where pairs were seen too rarely or never, or where the last component is below the noise.
 
-    With joint counts y, noise has eigenvalues up to 2 sqrt(d / y) variances, and a component with a share s of the variance has s d.
-    The component is seen where y d > 4 / s^2: y > 3 for the 50 columns and shares of a sixth that the threshold was measured on.
-    With `expected` counts, a pair that was not seen is not taken for uncorrelated.
+    With joint counts y, noise has eigenvalues up to 2 sqrt(d / y) variances, and a component with a share s of the
+    variance has s d. The component is seen where y d > 4 / s^2: y > 3 for the 50 columns and shares of a sixth that the
+    threshold was measured on. With `expected` counts, a pair that was not seen is not taken for uncorrelated.
     """
     median = diagnostics["median_joint_count"]
     if median < _FEW_JOINT and diagnostics["mean_joint_count"] * d < _FEW_SEEN:
         warn_user(
-            f"half of the pairs of columns were seen together in at most {median:.3g} rows; below {_FEW_JOINT} no method "
-            "recovers the subspace of so few columns. Collect more rows or drop rarely observed columns.",
+            f"half of the pairs of columns were seen together in at most {median:.3g} rows; below {_FEW_JOINT} no "
+            "method recovers the subspace of so few columns. Collect more rows or drop rarely observed columns.",
         )
     if diagnostics["frac_pairs_unseen"] > _UNSEEN and not expected:
         warn_user(
-            f"{diagnostics['frac_pairs_unseen']:.1%} of the pairs of columns were never seen together and count as uncorrelated. "
-            "Keep refine > 0, which can bridge them, or collect rows that have both.",
+            f"{diagnostics['frac_pairs_unseen']:.1%} of the pairs of columns were never seen together and count as "
+            "uncorrelated. Keep refine > 0, which can bridge them, or collect rows that have both.",
         )
     if len(values) and values[-1] < -diagnostics["lambda_min"]:
         warn_user(

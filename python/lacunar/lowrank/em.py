@@ -1,4 +1,5 @@
-"""Low-rank models of partially observed rows, by EM, by alternating least squares, and by EM that counts how uncertain components are.
+"""Low-rank models of partially observed rows, by EM, by alternating least squares, and by EM that counts how uncertain
+components are.
 
 All are steps of `run_em`: an expectation step over rows, in memory or in parts, and a maximisation step over columns.
 """
@@ -35,7 +36,8 @@ _SURE, _RESCUE = (
 _CHUNK = 2**20  # numbers of packed second moments held at once
 _MOST_REFINED = 64  # components: a step takes their square in memory, for every column
 _SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that ends the refinement
-_FAINT = 1e-6  # of a component's variance at the start of a refinement, in units of the noise: none starts, and so stays, at 0
+# of a component's variance at the start of a refinement, in units of the noise: none starts, and so stays, at 0
+_FAINT = 1e-6
 _TINY_VARIANCE = 1e-200  # a variance whose quotients would leave float64
 _BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
 
@@ -72,7 +74,8 @@ def run_em(
     tol: float = -1.0,
     progress: Progress | None = None,
 ) -> tuple[_State, int, bool]:
-    """At most `max_iter` steps, until one changes the state by at most `tol`: the last state, how many steps, and whether they settled.
+    """At most `max_iter` steps, until one changes the state by at most `tol`: the last state, how many steps, and
+    whether they settled.
 
     `step(state)` returns the next state and the size of the change; `progress` hears of both.
     """
@@ -88,13 +91,17 @@ def run_em(
 def relaxed(
     old: Floats, loadings: Floats, old_noise: float, noise: float, relax: float, floor: float
 ) -> tuple[Floats, float]:
-    """Loadings and noise after a step that is `relax` times as long; the noise moves by its logarithm, down to `floor`."""
+    """Loadings and noise after a step that is `relax` times as long; the noise moves by its logarithm, down to
+    `floor`.
+    """
     longer = max(old_noise, floor)
     return old + relax * (loadings - old), float(max(longer * min(noise / longer, 1e6) ** relax, floor))
 
 
 def sums_over(rows: Observed | Parts, weight: Floats | None = None, n_jobs: int | None = None) -> Total:
-    """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows, which are one table if they are in memory."""
+    """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows, which are one table
+    if they are in memory.
+    """
     if not isinstance(rows, Observed):
         return rows.map(to_table, weight, n_jobs, keep=False).total
     table = to_table(rows, weight, n_jobs)
@@ -129,19 +136,21 @@ def table_sizes(table: Table) -> tuple[int, Floats, float]:
     return table.rows.shape[0], counts, float(squares.sum())
 
 
-# -- where fits start ---------------------------------------------------------------------------------------------------
+# -- where fits start -------------------------------------------------------------------------------------------------
 
 
 def first_basis(rows: Observed, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Leading right singular vectors (D, d) of the rows filled with zeros, and singular values (d,); section 4.2 of SLRM."""
+    """Leading right singular vectors (D, d) of the rows filled with zeros, and singular values (d,); section 4.2 of
+    SLRM.
+    """
     return _singular_vectors(sums_over(rows), *rows.shape, d, rng)
 
 
 def _singular_vectors(total: Total, n: int, D: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """`first_basis` of n rows of D columns, known by sums over them.
 
-    Randomised subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4) by products with X^T X, which are sums over
-    rows. Five of them, O(nnz d) each.
+    Randomised subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4) by products with X^T X, which are
+    sums over rows. Five of them, O(nnz d) each.
     """
     k = min(d, n, D)
     basis = np.linalg.qr(rng.normal(size=(D, min(k + _SPARE, D))))[0]
@@ -169,7 +178,9 @@ def gram_product(table: Table, V: Floats) -> tuple[Floats]:
 def _first_model(
     total: Total, n: int, counts: Floats, size: float, d: int, rng: np.random.Generator
 ) -> LowRankGaussian:
-    """Where EM starts: leading singular vectors of n rows whose columns have `counts` entries, squares of which sum to `size`."""
+    """Where EM starts: leading singular vectors of n rows whose columns have `counts` entries, squares of which sum to
+    `size`.
+    """
     D, nnz = len(counts), float(counts.sum())
     basis, values = _singular_vectors(total, n, D, d, rng)
     share = max(nnz / max(n * D, 1), 1e-12)
@@ -179,7 +190,7 @@ def _first_model(
     return LowRankGaussian(np.zeros(D), (basis * np.sqrt(np.maximum(variance, 1e-3 * mean))).T, noise, noise)
 
 
-# -- maximum likelihood --------------------------------------------------------------------------------------------------
+# -- maximum likelihood -----------------------------------------------------------------------------------------------
 
 
 def fit_em(
@@ -199,11 +210,12 @@ def fit_em(
 ) -> Fit:
     """Maximum likelihood of probabilistic PCA on the observed entries (Tipping and Bishop 1999, with missing entries).
 
-    With `mean`, column means are parameters too: means of what happens to be observed are off by what is not. A row of `weight`
-    (n,) w counts as w equal rows; it needs rows in memory. `relax` below 2 multiplies every step: EM shrinks the distance to its
-    limit by factors in [0, 1), so that steps of 1.7 times the length arrive in about half as many (Salakhutdinov and Roweis 2003). `least_noise` is the least noise
-    variance, in units of the mean square of an entry.
-    O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every part's sums.
+    With `mean`, column means are parameters too: means of what happens to be observed are off by what is not. A row of
+    `weight` (n,) w counts as w equal rows; it needs rows in memory. `relax` below 2 multiplies every step: EM shrinks
+    the distance to its limit by factors in [0, 1), so that steps of 1.7 times the length arrive in about half as many
+    (Salakhutdinov and Roweis 2003). `least_noise` is the least noise variance, in units of the mean square of an entry.
+    O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every
+    part's sums.
     """
     total = sums_over(rows, weight, n_jobs)
     n, counts, size = total(table_sizes)
@@ -241,7 +253,9 @@ def _norm(x: Floats) -> float:
 
 
 def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
-    """Sums by column of E z z^T, packed (D, d (d + 1) / 2), and of x E z (D, d), and the number of rows that needed rescue; with the mean, d + 1 for d."""
+    """Sums by column of E z z^T, packed (D, d (d + 1) / 2), and of x E z (D, d), and the number of rows that needed
+    rescue; with the mean, d + 1 for d.
+    """
     d = basis.shape[1]
     if table.weight is None and d <= LARGEST_CORE_RANK:
         row, column = np.tril_indices(d)
@@ -253,7 +267,8 @@ def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: 
 
 
 def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floats, Floats, int]:
-    """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed rescue.
+    """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed
+    rescue.
 
     `model` (D, k (k + 1) / 2 + k + 1) has, of each column, v v^T, packed, v and the mean. One pass of the core.
     """
@@ -279,7 +294,7 @@ def and_one(latent: Floats) -> Floats:
     return np.column_stack([latent, np.ones(len(latent))])
 
 
-# -- alternating least squares -----------------------------------------------------------------------------------------------
+# -- alternating least squares ----------------------------------------------------------------------------------------
 
 
 def fit_als(
@@ -294,10 +309,11 @@ def fit_als(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Fit:
-    """Alternating least squares with an orthonormal basis and a ridge on latent coordinates, learned when `ridge` is None.
+    """Alternating least squares with an orthonormal basis and a ridge on latent coordinates, learned when `ridge` is
+    None.
 
-    The ridge is sigma^2 / tau, noise of an entry over variance of a coordinate: sigma^2 = sum |x - U a|^2 / sum (o - freedom).
-    O(nnz d^2 + (n + D) d^3) a sweep.
+    The ridge is sigma^2 / tau, noise of an entry over variance of a coordinate: sigma^2 = sum |x - U a|^2 / sum (o -
+    freedom). O(nnz d^2 + (n + D) d^3) a sweep.
     """
     total = sums_over(rows, None, n_jobs)
     n, counts, _ = total(table_sizes)
@@ -324,7 +340,9 @@ def fit_als(
 
 
 def _noise(size: float, residual: float, freedom: float, counts: Floats, basis: Floats) -> tuple[float, float]:
-    """Variances of the noise and of a latent coordinate, from the squared residuals of entries whose squares sum to `size`."""
+    """Variances of the noise and of a latent coordinate, from the squared residuals of entries whose squares sum to
+    `size`.
+    """
     nnz = float(counts.sum())
     noise = residual / max(freedom, 1.0)
     floor = max(_LEAST_NOISE * size / max(nnz, 1.0), _TINY)
@@ -334,7 +352,8 @@ def _noise(size: float, residual: float, freedom: float, counts: Floats, basis: 
 
 
 def als_sums(table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool) -> tuple[Any, ...]:
-    """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, squared residuals, and their
+    """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, squared residuals, and
+    their
     degrees of freedom (with `learns`, else zeros)."""
     return added(_als_piece(piece, basis, mean, ridge, with_mean, learns) for piece in table.pieces(basis.shape[1]))
 
@@ -358,7 +377,7 @@ def _freedom(best: LatentRows, rows: Observed, ridge: float) -> float:
     return float(np.sum(entries - lost))
 
 
-# -- rows and columns of a step ------------------------------------------------------------------------------------------------
+# -- rows and columns of a step ---------------------------------------------------------------------------------------
 
 
 def column_sums(table: Table, latent: Floats, covariance: Floats | None) -> tuple[Floats, Floats]:
@@ -375,11 +394,13 @@ def column_sums(table: Table, latent: Floats, covariance: Floats | None) -> tupl
     return seen @ moments, entries @ latent
 
 
-# -- EM with a posterior of the components ------------------------------------------------------------------------------------------
+# -- EM with a posterior of the components ----------------------------------------------------------------------------
 
 
 class _Uncertain(NamedTuple):
-    """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about row j of the model's basis, whose columns are orthogonal."""
+    """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about row j of the model's basis, whose columns
+    are orthogonal.
+    """
 
     model: LowRankGaussian
     covariances: Floats  # (d, k (k + 1) / 2): of v_j, packed
@@ -387,7 +408,9 @@ class _Uncertain(NamedTuple):
 
 
 def refinable(model: LowRankGaussian) -> bool:
-    """Whether `refined` takes this model: fewer components than columns, at most 64, the first of a variance that can be divided by."""
+    """Whether `refined` takes this model: fewer components than columns, at most 64, the first of a variance that can
+    be divided by.
+    """
     k, d = model.components.shape
     return 0 < k < d and k <= _MOST_REFINED and float(model.variances[0]) > _TINY_VARIANCE
 
@@ -395,12 +418,14 @@ def refinable(model: LowRankGaussian) -> bool:
 def refined(
     model: LowRankGaussian, rows: Observed | Parts, steps: int, *, centre: bool, n_jobs: int | None
 ) -> LowRankGaussian:
-    """At most `steps` of variational EM from a model of principal components about mean 0; means are parameters where `centre`.
+    """At most `steps` of variational EM from a model of principal components about mean 0; means are parameters where
+    `centre`.
 
-    Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
-    Bishop (1999) for missing entries (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
-    values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without these covariances and the prior, and overfits columns seen
-    rarely. Latent coordinates are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
+    Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA
+    of Bishop (1999) for missing entries (Ilin and Raiko, "Practical approaches to principal component analysis in the
+    presence of missing values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without these covariances
+    and the prior, and overfits columns seen rarely. Latent coordinates are whitened and rotated to the axes after every
+    step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
     counts, total = count(rows), sums_over(rows, None, n_jobs)
     strength = np.maximum(model.variances - model.ridge, _FAINT * model.ridge)
@@ -481,7 +506,9 @@ def _packed(full: Floats) -> Floats:
 
 
 def _on_axes(basis: Floats, covariances: Floats, mean: Floats, noise: float, moment: Floats, n_seen: int) -> _Uncertain:
-    """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `covariances` is turned in its place."""
+    """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `covariances` is turned
+    in its place.
+    """
     values, vectors = np.linalg.eigh(moment)
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
     vectors, size, right = np.linalg.svd(basis @ root, full_matrices=False)

@@ -1,4 +1,6 @@
-"""`GaussianRegressor`: rows and targets as one Gaussian, so that a prediction knows how uncertain it is with what the row shows."""
+"""`GaussianRegressor`: rows and targets as one Gaussian, so that a prediction knows how uncertain it is with what the
+row shows.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +42,16 @@ _LEAST_VARIANCE = 1e-12  # in units of the target's
 class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: ignore[misc]
     """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with missing entries.
 
-    A row's target is predicted by its conditional expectation given the entries that the row shows, and `return_std` is the conditional standard deviation:
-    it grows with what is missing, by how much that entry told.
+    A row's target is predicted by its conditional expectation given the entries that the row shows, and `return_std` is
+    the conditional standard deviation: it grows with what is missing, by how much that entry told.
 
     Parameters
     ----------
     shrinkage : float, default=0.4
         Rows' worth of independent columns added to the covariance.
     n_components : int or None, default=None
-        Rank of the covariance of the columns, beside noise. None is full rank up to 100 columns, and chosen by `LowRankPosterior` beyond; then
-        the target is regressed on the completed columns.
+        Rank of the covariance of the columns, beside noise. None is full rank up to 100 columns, and chosen by
+        `LowRankPosterior` beyond; then the target is regressed on the completed columns.
     max_iter : int, default=100
         Steps of EM, longer than EM's own by what its rate allows.
     tol : float, default=1e-4
@@ -93,9 +95,10 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
 
     Notes
     -----
-    With L the inverse covariance and m what a row lacks, target included: E[x_m | x_o] = mu_m - L_mm^-1 L_mo (x_o - mu_o) with covariance
-    L_mm^-1. EM of Little and Rubin, "Statistical Analysis with Missing Data", section 11.2. Rows that lack the same columns share the
-    factorisation: O(patterns m^3 + n d^2) a step, on 2,000 and 10,000 rows before all.
+    With L the inverse covariance and m what a row lacks, target included: E[x_m | x_o] = mu_m - L_mm^-1 L_mo (x_o -
+    mu_o) with covariance L_mm^-1. EM of Little and Rubin, "Statistical Analysis with Missing Data", section 11.2. Rows
+    that lack the same columns share the factorisation: O(patterns m^3 + n d^2) a step, on 2,000 and 10,000 rows before
+    all.
 
     Examples
     --------
@@ -222,7 +225,9 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
     # -- low rank -----------------------------------------------------------------------------------------------------
 
     def _fit_low_rank(self, Z: Floats, Y: Floats) -> None:
-        """The regression on completed columns, and its errors out of fold by the variance that missing entries leave."""
+        """The regression on completed columns, and its errors out of fold by the variance that missing entries
+        leave.
+        """
         seed = fixed_seed(self.random_state)
         self.posterior_ = LowRankPosterior(self.n_components, random_state=seed, n_jobs=self.n_jobs).fit(Z)
         self.n_iter_ = self.posterior_.n_iter_
@@ -259,7 +264,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
             variance[:, t] += model.noise_variance_ * np.einsum("nk,nkl,nl->n", along, inverse, along)
         return variance
 
-    # -- answers --------------------------------------------------------------------------------------------------------
+    # -- answers ------------------------------------------------------------------------------------------------------
 
     def _standardised(self, X: Any) -> Floats:
         """Rows (m, d) in units of the columns that `fit` saw, NaN where missing."""
@@ -322,13 +327,14 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         cost : array-like of shape (d,), optional
             Above 0: values are divided by it.
         n : int, default=1
-            Entries to buy for a row. With more than one, the first that a greedy plan buys keep their value given those before, and the other entries
-            get theirs after the plan's first n - 1.
+            Entries to buy for a row. With more than one, the first that a greedy plan buys keep their value given those
+            before, and the other entries get theirs after the plan's first n - 1.
 
         Returns
         -------
         value : ndarray of shape (m, d)
-            In squared units of y, or in shares of the target's variance where there are several; 0 where the entry is known.
+            In squared units of y, or in shares of the target's variance where there are several; 0 where the entry is
+            known.
         """
         Z = self._standardised(X)
         price = check_prices(cost, Z.shape[1])
@@ -343,7 +349,9 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         return self._values(Z, target_weights, price, int(n))
 
     def _values(self, Z: Floats, target_weights: Floats, price: Floats, n: int = 1) -> Floats:
-        """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times `target_weights` (targets,)."""
+        """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times
+        `target_weights` (targets,).
+        """
         targets = len(self.label_mean_)
         covariance = self.covariance_ if "covariance_" in vars(self) else self._low_rank_covariance()
         gains = np.zeros_like(Z)
@@ -441,7 +449,8 @@ def _precision_and_pull(joint: Floats, missing: Bools, model: Gaussian) -> tuple
 
 
 def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[Pattern], completed: Floats) -> Floats:
-    """The E step: fills what `completed` (n, p) lacks by its expectation and returns the sum (p, p) of conditional covariances.
+    """The E step: fills what `completed` (n, p) lacks by its expectation and returns the sum (p, p) of conditional
+    covariances.
 
     The same as sums over `conditionals`, which holds every covariance, in one pass.
     """
@@ -455,8 +464,8 @@ def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[Patte
             precision, pull, model.mean, rows, starts, columns, completed, covariance, work
         ):
             raise ValueError(
-                "the covariance of X and y must be positive definite; columns repeat each other and shrinkage is next to nothing. "
-                "Use a larger shrinkage."
+                "the covariance of X and y must be positive definite; columns repeat each other and shrinkage is next "
+                "to nothing. Use a larger shrinkage."
             )
     return covariance
 
@@ -464,8 +473,8 @@ def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[Patte
 def fit_gaussian(joint: Floats, model: Gaussian, shrinkage: float, max_iter: int, tol: float) -> tuple[Gaussian, int]:
     """EM for the mean and covariance of standardised rows (n, p) with missing entries, and the number of steps.
 
-    `shrinkage` rows' worth of the unit matrix are added. Steps are longer than EM's own, by what the last ones tell of its rate, while the
-    covariance stays above a fifth of EM's.
+    `shrinkage` rows' worth of the unit matrix are added. Steps are longer than EM's own, by what the last ones tell of
+    its rate, while the covariance stays above a fifth of EM's.
     """
     n, p = joint.shape
     missing = np.isnan(joint)
@@ -506,7 +515,8 @@ def _further(old: Gaussian, new: Gaussian, relax: float) -> Gaussian:
 
 
 def greedy_values(covariance: Floats, d: int, target_weights: Floats, price: Floats, n: int) -> Floats:
-    """Values (patterns, d) of the missing columns, which come before the targets in `covariance` (patterns, m, m), over `price`.
+    """Values (patterns, d) of the missing columns, which come before the targets in `covariance` (patterns, m, m), over
+    `price`.
 
     Of the plan's first n - 1 columns the values at the time they were bought, of the others those after.
     """
@@ -532,7 +542,7 @@ def check_prices(cost: Any, n_columns: int) -> Floats:
     price = np.ones(n_columns) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
     if price.shape != (n_columns,) or not (price > 0).all():
         raise ValueError(
-            f"cost must be {n_columns} numbers above 0, one a column; got shape {price.shape}, least {price.min(initial=np.inf):g}. "
-            "Give every column a price."
+            f"cost must be {n_columns} numbers above 0, one a column; got shape {price.shape}, least "
+            f"{price.min(initial=np.inf):g}. Give every column a price."
         )
     return price

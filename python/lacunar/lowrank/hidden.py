@@ -26,7 +26,8 @@ STEPS, TOL = 25, 1e-3  # of EM at most, and where it stops to judge a rank
 _FLAT = 1e-12  # variance of a column, in units of the largest, whose errors are none
 _LEAST_NOISE = 1e-3  # of sigma^2, in units of the mean variance of a column
 _SPACED = 0.8  # of the largest rank: what is tried below it
-# Of `choose_rank_of_moments`: the share of rows that a model is of, entries judged a draw, drawn rows, draws, and columns times draws.
+# Of `choose_rank_of_moments`: the share of rows that a model is of, entries judged a draw, drawn rows, draws, and
+# columns times draws.
 _SHARE, _JUDGED, _MASKS, _DRAWS, _DRAWN = 0.9, 500, (4, 64), (1, 4), 400
 RELAX = 1.8  # length of a step of EM, in units of the step
 
@@ -40,7 +41,9 @@ def hide(rows: Observed, hidden: NDArray[np.bool_]) -> Observed:
 def squared_errors(
     latent: Floats, basis: Floats, rows: Observed, hidden: NDArray[np.bool_], mean: Floats | float = 0.0
 ) -> Floats:
-    """Squared errors of mean + basis z at the hidden entries of `rows`, for latent coordinates z (n, k) of what was not hidden."""
+    """Squared errors of mean + basis z at the hidden entries of `rows`, for latent coordinates z (n, k) of what was not
+    hidden.
+    """
     at = rows.row_numbers[hidden]
     columns = rows.indices[hidden]
     shift = np.broadcast_to(mean, rows.shape[1])[columns]
@@ -52,19 +55,25 @@ def squared_errors(
 def hidden_errors(
     model: LowRankGaussian, rows: Observed, seen: Observed, hidden: NDArray[np.bool_], n_jobs: int | None
 ) -> Floats:
-    """Squared errors of posterior means at hidden entries of `rows` given what was `seen`, both about the model's mean."""
+    """Squared errors of posterior means at hidden entries of `rows` given what was `seen`, both about the
+    model's mean.
+    """
     return squared_errors(model.latent(seen, n_jobs=n_jobs).latent, model.basis, rows, hidden)
 
 
 def fewest_as_good(errors: Sequence[Floats]) -> int:
-    """Index of the first model whose errors (n_hidden,) are, in the mean, within one paired standard error of the best."""
+    """Index of the first model whose errors (n_hidden,) are, in the mean, within one paired standard error of
+    the best.
+    """
     best = errors[int(np.argmin([float(np.mean(squares)) for squares in errors]))]
     losses = (squares - best for squares in errors)
     return next(k for k, loss in enumerate(losses) if loss.mean() <= loss.std() / np.sqrt(len(loss)))
 
 
 def tail_noise(values: Floats, trace: float, d: int) -> float:
-    """Mean of the d - k eigenvalues beside the k `values`, where all sum to `trace`; at least .001 of the mean of all."""
+    """Mean of the d - k eigenvalues beside the k `values`, where all sum to `trace`; at least .001 of the mean
+    of all.
+    """
     remainder = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
     return max(remainder, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
@@ -77,11 +86,12 @@ def largest_rank(rows: Observed) -> int:
 def choose_rank(
     rows: Observed, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
 ) -> tuple[int, dict[int, float]]:
-    """The rank that predicts hidden cells best, and the mean squared errors of all that were tried: 1, 2, 3, 4, 6, 8, 12, ...
+    """The rank that predicts hidden cells best, and the mean squared errors of all that were tried: 1, 2, 3, 4, 6, 8,
+    12, ...
 
-    A tenth of the observed cells is hidden, drawn one by one; small tables have it done with up to five such tenths, which share no
-    cell. Large ones are judged by a sample of their rows. A few long steps of EM order the ranks as its limit does, so that the work is about
-    that of one fit to the sample.
+    A tenth of the observed cells is hidden, drawn one by one; small tables have it done with up to five such tenths,
+    which share no cell. Large ones are judged by a sample of their rows. A few long steps of EM order the ranks as its
+    limit does, so that the work is about that of one fit to the sample.
     """
     if rows.nnz < 2 * _HIDDEN:
         return 1, {}
@@ -107,12 +117,15 @@ def choose_rank(
 def choose_rank_of_moments(
     covariance: Floats, counts: Floats, rates: Floats, most: int, rng: np.random.Generator
 ) -> tuple[int, dict[int, float]]:
-    """The number of leading eigenvectors of a covariance that predicts missing entries best, and mean squared errors, as of `choose_rank`.
+    """The number of leading eigenvectors of a covariance that predicts missing entries best, and mean squared errors,
+    as of `choose_rank`.
 
-    Nothing is known of the rows but the covariance (d, d), the `counts` (d, d) of rows that its entries come from, and the `rates` (d,) at which columns are seen.
-    Noise like its own, W, thins it: C + W sqrt((1 - f) / f) and C - W sqrt(f / (1 - f)) are like the covariances of a share f of the rows and of the
-    others, and independent, as W has the variance that C has about its expectation (Rasines and Young, "Splitting strategies for post-selection
-    inference", 2023). The model is of the one, and its mean squared error at entries of drawn rows that are missing a sum of entries of the other.
+    Nothing is known of the rows but the covariance (d, d), the `counts` (d, d) of rows that its entries come from, and
+    the `rates` (d,) at which columns are seen. Noise like its own, W, thins it: C + W sqrt((1 - f) / f) and C - W
+    sqrt(f / (1 - f)) are like the covariances of a share f of the rows and of the others, and independent, as W has the
+    variance that C has about its expectation (Rasines and Young, "Splitting strategies for post-selection inference",
+    2023). The model is of the one, and its mean squared error at entries of drawn rows that are missing a sum of
+    entries of the other.
     """
     d, size = len(covariance), float(np.max(np.diag(covariance)))
     if size <= 0:
@@ -134,7 +147,9 @@ def choose_rank_of_moments(
 
 
 class _Half(NamedTuple):
-    """Eigenvalues of a thinned covariance, falling, its eigenvectors (d, d), the other covariance, and entries of rows that are seen."""
+    """Eigenvalues of a thinned covariance, falling, its eigenvectors (d, d), the other covariance, and entries of rows
+    that are seen.
+    """
 
     values: Floats
     vectors: Floats
@@ -150,8 +165,8 @@ def _half(covariance: Floats, noise: Floats, masks: NDArray[np.bool_]) -> _Half:
 def _moment_noise(covariance: Floats, counts: Floats, rate: float, rng: np.random.Generator) -> Callable[[], Floats]:
     """Draws W (d, d): of the variance of every entry of a covariance of normal rows.
 
-    Entries of a row or column of it have a correlation of about `rate`, as they share rows; as such a share of W has the correlations of complete rows, and the
-    other none.
+    Entries of a row or column of it have a correlation of about `rate`, as they share rows; as such a share of W has
+    the correlations of complete rows, and the other none.
     """
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
@@ -176,7 +191,8 @@ def _symmetric_normal(d: int, rng: np.random.Generator) -> Floats:
 
 
 def _moment_error(half: _Half, rank: int, unit: Floats) -> float:
-    """Mean squared error, in `unit` (d,), of the posterior means of entries that rows miss, where rows have the other covariance.
+    """Mean squared error, in `unit` (d,), of the posterior means of entries that rows miss, where rows have the other
+    covariance.
 
     Means are V_h K x_o, K = (V_o' V_o + noise)^-1 V_o', so that errors are C_hh - 2 V_h K C_oh + V_h K C_oo K' V_h'.
     """
@@ -204,7 +220,9 @@ def next_rank(rank: int, most: int) -> int:
 
 
 def _searched(error: Callable[[int], float], ranks: Iterable[int], patience: int) -> tuple[int, dict[int, float]]:
-    """The best rank and all errors, one rank after another until more than `patience` in a row do no better than the best."""
+    """The best rank and all errors, one rank after another until more than `patience` in a row do no better than the
+    best.
+    """
     errors: dict[int, float] = {}
     for rank in ranks:
         errors[rank] = error(rank)
@@ -222,7 +240,9 @@ def _best(errors: dict[int, float]) -> int:
 def fit_chosen(
     rows: Observed, rank: int, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
 ) -> Fit:
-    """The model of the rank that was chosen, by at most as many long steps as chose it: with more, columns seen rarely are overfitted."""
+    """The model of the rank that was chosen, by at most as many long steps as chose it: with more, columns seen rarely
+    are overfitted.
+    """
     steps = min(max_iter, STEPS)
     return fit_em(rows, rank, rng=rng, mean=True, max_iter=steps, tol=tol, relax=RELAX, n_jobs=n_jobs)
 

@@ -1,4 +1,6 @@
-"""Rows in parts, which may lie on several machines: a fit asks for sums over the parts only, which functions here make."""
+"""Rows in parts, which may lie on several machines: a fit asks for sums over the parts only, which functions
+here make.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ _ENTRIES = 2**18  # looked at at once by what is cheap
 
 
 class Parts(Protocol):
-    """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further arguments, and change neither."""
+    """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further
+    arguments, and change neither.
+    """
 
     def map(self, step: Step, *arguments: Any, keep: bool = True) -> Parts:
-        """The parts that step(part, *arguments) returns, which stay where they are; without `keep` they are computed anew every time, as they cost nothing."""
+        """The parts that step(part, *arguments) returns, which stay where they are; without `keep` they are computed
+        anew every time, as they cost nothing.
+        """
 
     def each(self, step: Step, *arguments: Any) -> list[Any]:
         """What step(part, *arguments) returns for every part, in order; it is sent here, so it should be small."""
@@ -60,7 +66,9 @@ class InMemory:
 
 
 class FileParts:
-    """The blocks of a file, with their labels. Steps of `map` are computed anew in every pass, by the thread that reads."""
+    """The blocks of a file, with their labels. Steps of `map` are computed anew in every pass, by the thread that
+    reads.
+    """
 
     def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
         self._file, self._steps = file, steps
@@ -103,7 +111,9 @@ def in_parts(rows: Observed | Parts) -> Parts:
 
 
 def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
-    """Slices of at most `most` rows and a quarter of a million entries, at least one row: what is computed of a slice is small beside the table."""
+    """Slices of at most `most` rows and a quarter of a million entries, at least one row: what is computed of a slice
+    is small beside the table.
+    """
     start, n = 0, rows.shape[0]
     while start < n:
         full = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
@@ -137,16 +147,16 @@ def adopt_columns(estimator: Any, widths: list[tuple[int, Any]]) -> int:
     for shard, (other, named) in enumerate(widths):
         if other != n:
             raise ValueError(
-                f"shards must have the same columns; shard {shard} has {other}, shard 0 has {n}. Read the same columns of every "
-                "shard, with missing values where it has none."
+                f"shards must have the same columns; shard {shard} has {other}, shard 0 has {n}. Read the same columns "
+                "of every shard, with missing values where it has none."
             )
         if names is None or named is None:
             names = None
         elif list(named) != list(names):
             at = next(j for j in range(n) if named[j] != names[j])
             raise ValueError(
-                f"shards must have the same columns in the same order; column {at} of shard {shard} is {named[at]!r}, of shard 0 "
-                f"{names[at]!r}. Select columns by name in one order."
+                f"shards must have the same columns in the same order; column {at} of shard {shard} is {named[at]!r}, "
+                f"of shard 0 {names[at]!r}. Select columns by name in one order."
             )
     estimator.n_features_in_ = n
     if names is not None:
@@ -162,8 +172,8 @@ def agree_targets(targets: list[tuple[int, bool]]) -> bool:
         if other != targets[0]:
             shapes = [f"(n, {n_targets})" if not one else "(n,)" for n_targets, one in (other, targets[0])]
             raise ValueError(
-                f"y must have the same targets in every shard; it has shape {shapes[0]} in shard {shard} and {shapes[1]} in shard 0. "
-                "Pass all targets with every shard, NaN where unknown."
+                f"y must have the same targets in every shard; it has shape {shapes[0]} in shard {shard} and "
+                f"{shapes[1]} in shard 0. Pass all targets with every shard, NaN where unknown."
             )
     return targets[0][1]
 
@@ -231,7 +241,9 @@ def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int
 def blocks_less(
     rows: Observed, mean: Floats, most: int | None = None, *, n_jobs: int | None = None
 ) -> Iterator[tuple[slice, Observed]]:
-    """Slices of rows, as of `row_blocks`, and those rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
+    """Slices of rows, as of `row_blocks`, and those rows less a mean, in memory that the next block takes over: fresh
+    pages cost more than the difference.
+    """
     out = np.empty(0)
     for at in row_blocks(rows, most):
         block = rows if at == slice(0, rows.shape[0]) else rows[at]
@@ -241,7 +253,9 @@ def blocks_less(
 
 
 def fit_columns_over(rows: Observed | Parts, n_jobs: int | None) -> tuple[ColumnScale, Floats]:
-    """`fit_columns` of rows that all weigh 1, and numbers of entries (d,): from sums over their parts, squares about the means of a part, then of the means."""
+    """`fit_columns` of rows that all weigh 1, and numbers of entries (d,): from sums over their parts, squares about
+    the means of a part, then of the means.
+    """
     spreads = in_parts(rows).map(column_spread, None, n_jobs)
     n, counts, sums, sizes = spreads.total(_weighted_means)
     center, exponent = sums / np.maximum(counts, 1), own_exponents(sizes / np.maximum(counts, 1))

@@ -55,7 +55,8 @@ _TO_SD = 1.4826  # of a median absolute deviation, for normal data
 
 
 class POPCA(SubspaceModel):
-    """Principal components of rows with missing entries, from covariances of the pairs of entries that were seen together.
+    """Principal components of rows with missing entries, from covariances of the pairs of entries that were seen
+    together.
 
     Algorithm 1 of Gonen et al. as printed is `lacunar.papers.subspace.PrintedPOPCA`.
 
@@ -66,15 +67,16 @@ class POPCA(SubspaceModel):
         imputing hidden entries (at most 20), None min(n, d): all that rows tell about. `impute` and `score` then use
         `n_impute_components_` of them, as all of them would fit noise.
     normalisers : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
-        What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns that are
-        observed independently: from rates of columns, corrected for rows that differ in rate ("kappa"), from rates of columns
-        ("feature"), from one rate ("global") or from given probabilities that an entry is observed, one or one a column. "auto" is
-        "pairwise", and "kappa" where no (d, d) table is formed, as joint counts are not known there.
+        What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns
+        that are observed independently: from rates of columns, corrected for rows that differ in rate ("kappa"), from
+        rates of columns ("feature"), from one rate ("global") or from given probabilities that an entry is observed,
+        one or one a column. "auto" is "pairwise", and "kappa" where no (d, d) table is formed, as joint counts are not
+        known there.
     pseudo_count : float, default=2
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
-        Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled, none for
-        as many components as columns or more than 64.
+        Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled,
+        none for as many components as columns or more than 64.
     standardize : bool, default=False
         Divide columns by their standard deviations; components are then those of the correlation matrix. A column of
         one value is divided by its size.
@@ -83,9 +85,10 @@ class POPCA(SubspaceModel):
     whiten : bool, default=False
         Codes of unit variance.
     solver : {"auto", "dense", "matrix-free"}, default="auto"
-        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any normalisers but "pairwise"). "auto" goes
-        without from 1,000 columns where that is possible and, under normalisers="auto", columns of a sample of pairs are seen
-        independently of each other; it refuses to form tables beyond 8,000 columns.
+        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any normalisers but
+        "pairwise"). "auto" goes without from 1,000 columns where that is possible and, under normalisers="auto",
+        columns of a sample of pairs are seen independently of each other; it refuses to form tables beyond 8,000
+        columns.
     unseen : {"error", "drop"}, default="error"
         What to do about columns without an observed entry; dropped ones have components 0 and stay missing in `impute`.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -104,13 +107,15 @@ class POPCA(SubspaceModel):
     noise_variance_, total_variance_ : float
     n_components_, n_samples_seen_, n_features_in_ : int
     n_impute_components_ : int
-        Components that `impute` and `score` use: `n_components_`, but with n_components=None as many (up to 64) as predict missing entries best
-        when the covariance is split into one to learn from and one to judge by; refined where `refine` asks for it.
+        Components that `impute` and `score` use: `n_components_`, but with n_components=None as many (up to 64) as
+        predict missing entries best when the covariance is split into one to learn from and one to judge by; refined
+        where `refine` asks for it.
     n_seen_per_feature_ : ndarray of shape (d,)
     diagnostics_ : dict
-        median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean relative deviation of joint counts
-        from those of independent columns), effective_rows (with two entries or more), n_negative_eigenvalues, lambda_min.
-        Without tables those of pairs are of the 2,016 pairs of 64 columns, n_negative_eigenvalues is -1, lambda_min rough.
+        median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean relative deviation of
+        joint counts from those of independent columns), effective_rows (with two entries or more),
+        n_negative_eigenvalues, lambda_min. Without tables those of pairs are of the 2,016 pairs of 64 columns,
+        n_negative_eigenvalues is -1, lambda_min rough.
     solver_ : str
 
     Raises
@@ -120,9 +125,10 @@ class POPCA(SubspaceModel):
 
     Notes
     -----
-    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some ten columns, with more columns
-    less is enough. O(sum of squared entries of a row + d^3) time and some 8 d^2 numbers with the covariance formed; without,
-    O(nnz k) a product (some 10 in all), and memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
+    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some ten columns, with
+    more columns less is enough. O(sum of squared entries of a row + d^3) time and some 8 d^2 numbers with the
+    covariance formed; without, O(nnz k) a product (some 10 in all), and memory of the rows in float64 and a few
+    vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
 
     Examples
     --------
@@ -246,8 +252,8 @@ class POPCA(SubspaceModel):
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, anything), as `SLRMRegressor.fit_parts` has them. `lacunar.distributed.fit_popca` passes parts that are
-            Dask's.
+            Of pairs (X, anything), as `SLRMRegressor.fit_parts` has them. `lacunar.distributed.fit_popca` passes parts
+            that are Dask's.
 
         Returns
         -------
@@ -271,7 +277,9 @@ class POPCA(SubspaceModel):
         return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 
     def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
-        """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are formed."""
+        """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are
+        formed.
+        """
         rng, counts = generator(fixed_seed(self.random_state)), count(parts, self.n_jobs)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
@@ -336,8 +344,8 @@ class POPCA(SubspaceModel):
         most = max(min(_MOST_TRIED, d - 1), 1)
         if rows.nnz < 2:
             raise ValueError(
-                f"n_components='holdout' must have an entry to hide and another to learn from; X has {rows.nnz} observed. "
-                "Pass a number of components."
+                f"n_components='holdout' must have an entry to hide and another to learn from; X has {rows.nnz} "
+                "observed. Pass a number of components."
             )
         hidden = drawn_hidden(rows.nnz, rng)
         hidden[0] &= not hidden.all()
@@ -382,8 +390,8 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            After a matrix-free fit, which keeps no sums; beyond 8,000 columns unless solver="dense"; for options that need the
-            rows. The model is as it was.
+            After a matrix-free fit, which keeps no sums; beyond 8,000 columns unless solver="dense"; for options that
+            need the rows. The model is as it was.
 
         Notes
         -----
@@ -391,8 +399,8 @@ class POPCA(SubspaceModel):
         """
         if hasattr(self, "components_") and not hasattr(self, "state_"):
             raise ValueError(
-                "partial_fit continues from tables of sums, and this model was fitted matrix-free or from a file, without them. Use "
-                "solver='dense' and rows in memory or fit_batches, or start from a clone."
+                "partial_fit continues from tables of sums, and this model was fitted matrix-free or from a file, "
+                "without them. Use solver='dense' and rows in memory or fit_batches, or start from a clone."
             )
         self._add_sums(X, shift)
         return self._from_stream()
@@ -417,8 +425,8 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            No batch at all, or what `partial_fit` refuses: the model is then that of the batches before, or as before the call if
-            it was the first.
+            No batch at all, or what `partial_fit` refuses: the model is then that of the batches before, or as before
+            the call if it was the first.
 
         Notes
         -----
@@ -457,8 +465,9 @@ class POPCA(SubspaceModel):
             refuse_tables(d, "partial_fit and merge")
         if self.robust is not None or self.n_components == "holdout" or self.solver == "matrix-free":
             raise ValueError(
-                "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
-                f"got {self.robust!r}, {self.n_components!r} and {self.solver!r}. Change them, or use fit."
+                "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not "
+                f"'matrix-free'; got {self.robust!r}, {self.n_components!r} and {self.solver!r}. Change them, or use "
+                "fit."
             )
         about = check_shift(shift, d)
         if first:
@@ -490,8 +499,8 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            Other columns, or other `normalisers` or `standardize`; `robust` rows; a model without tables. The model is as
-            it was.
+            Other columns, or other `normalisers` or `standardize`; `robust` rows; a model without tables. The model is
+            as it was.
         """
         if isinstance(other, POPCA):
             other = copy(other)  # under its own lock alone: two that merge one another would wait for ever
@@ -517,10 +526,11 @@ class POPCA(SubspaceModel):
     def _from_tables(
         self, sums: Sums, n_components: Any, shift: Floats, *, refines: bool = True
     ) -> tuple[LowRankGaussian, LowRankGaussian | None]:
-        """The closed form in standardised columns, of sums about a shift, and that of fewer components which imputes where all are asked for.
+        """The closed form in standardised columns, of sums about a shift, and that of fewer components which imputes
+        where all are asked for.
 
-        Sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`. What `refines` begins at the next larger rank that is tried: its prior
-        shrinks components that are too many, and cannot add any.
+        Sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`. What `refines` begins at the next larger rank that
+        is tried: its prior shrinks components that are too many, and cannot add any.
         """
         C = covariance_of(sums, **self._moment())
         self.scale_ = self._scale(shift + np.diag(sums.A) / np.maximum(np.diag(sums.N), 1), np.diag(C))
@@ -539,7 +549,9 @@ class POPCA(SubspaceModel):
         return model_of(spectrum, k, n), model_of(spectrum, rank, n)
 
     def _imputing_rank(self, C: Floats, sums: Sums, most: int) -> int:
-        """How many components of a covariance impute best, at most `most`: from sums alone, so that all ways to fit have one answer."""
+        """How many components of a covariance impute best, at most `most`: from sums alone, so that all ways to fit
+        have one answer.
+        """
         n = np.diag(sums.N)
         seen = np.flatnonzero(n > 0)
         if not len(seen):
@@ -684,7 +696,9 @@ class POPCA(SubspaceModel):
 
 
 def drawn_hidden(nnz: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which of the observed entries (nnz,) are hidden: a tenth, each drawn by itself, and at least one where there are two."""
+    """Which of the observed entries (nnz,) are hidden: a tenth, each drawn by itself, and at least one where there are
+    two.
+    """
     draws = rng.random(nnz)
     hidden: NDArray[np.bool_] = draws < _HIDDEN
     if nnz > 1 and not hidden.any():
@@ -741,8 +755,9 @@ def refuse_tables(d: int, what: str) -> None:
     """Raise an error that says how large tables would be, and what to do."""
     size = _TABLES * 8 * d**2 / 2**30
     raise ValueError(
-        f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be asked "
-        "for. Use fit with an integer n_components (or 'holdout') and normalisers='auto', or solver='dense' if they fit in memory."
+        f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be "
+        "asked for. Use fit with an integer n_components (or 'holdout') and normalisers='auto', or solver='dense' if "
+        "they fit in memory."
     )
 
 
@@ -760,8 +775,8 @@ def check_options(params: Any, d: int) -> None:
     free = isinstance(k, Integral | str) and k != d and word_of(params.normalisers) != "pairwise"
     if params.solver == "matrix-free" and not free:
         raise ValueError(
-            "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and normalisers other "
-            f"than 'pairwise'; got {k!r} and {params.normalisers!r}. Use solver='dense'."
+            "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and "
+            f"normalisers other than 'pairwise'; got {k!r} and {params.normalisers!r}. Use solver='dense'."
         )
 
 
@@ -803,17 +818,18 @@ def check_alike(one: Any, other: Any) -> None:
         check_is_fitted(model, "components_")
         if not hasattr(model, "state_"):
             raise ValueError(
-                "merge needs models with tables of sums; got one fitted matrix-free or from a file. Use fit_batches or solver='dense'."
+                "merge needs models with tables of sums; got one fitted matrix-free or from a file. Use fit_batches "
+                "or solver='dense'."
             )
         if model.robust is not None:
             raise ValueError(
-                f"merge adds sums of rows as they came; got robust={model.robust!r}, which changes rows by all rows of its own "
-                "model. Fit on all rows at once, or with robust=None."
+                f"merge adds sums of rows as they came; got robust={model.robust!r}, which changes rows by all rows of "
+                "its own model. Fit on all rows at once, or with robust=None."
             )
     if one.n_features_in_ != other.n_features_in_ or not _same_names(one, other):
         raise ValueError(
-            f"merge needs models of the same columns; got {one.n_features_in_} and {other.n_features_in_}, or other names. "
-            "Fit both on the same columns in the same order."
+            f"merge needs models of the same columns; got {one.n_features_in_} and {other.n_features_in_}, or other "
+            "names. Fit both on the same columns in the same order."
         )
     for name in ("normalisers", "standardize"):
         mine, theirs = getattr(one, name), getattr(other, name)

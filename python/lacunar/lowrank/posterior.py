@@ -1,7 +1,8 @@
-"""The Gaussian low-rank posterior of partially observed rows, one for completion and prediction, and a ridge on what it tells.
+"""The Gaussian low-rank posterior of partially observed rows, one for completion and prediction, and a ridge on what it
+tells.
 
-`LowRankPosterior` knows two models of which entries are missing: at random, or each by its own value (self-masking). Both are Gaussian, so that
-what a row does not show has an exact posterior.
+`LowRankPosterior` knows two models of which entries are missing: at random, or each by its own value (self-masking).
+Both are Gaussian, so that what a row does not show has an exact posterior.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _ROWS_A_RANK = 4  # rows for each component at least
 _LEAST_SIDES = 30  # observed and missing entries that a column needs for a masking function of its own
 _QUANTILES = 64  # that stand for the observed entries of a column
 _MASK_STEPS = 5  # of L-BFGS, in every step of EM
-# Of sigma^2. Without noise in the table the estimate is rounding, and completions of more components than the rank follow it: by 5e-4 between machines at
-# a least variance of 1e-12, by 1e-7 at this one.
+# Of sigma^2. Without noise in the table the estimate is rounding, and completions of more components than the rank
+# follow it: by 5e-4 between machines at a least variance of 1e-12, by 1e-7 at this one.
 _LEAST_NOISE = 1e-7
 _LEAST_PIVOT = 1e-9  # ridge of a column's normal equations, in units of a row
 # Of the logit of the height, centre, and log variance of a masking function.
@@ -51,7 +52,9 @@ _MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = 1000, 0.05, 0.995
 
 
 class Masking(NamedTuple):
-    """P(missing | x) = height exp(-(x - center)^2 / (2 variance)) of every column; `has_masking` says which columns have a function."""
+    """P(missing | x) = height exp(-(x - center)^2 / (2 variance)) of every column; `has_masking` says which columns
+    have a function.
+    """
 
     height: Floats  # (p,)
     center: Floats  # (p,)
@@ -69,11 +72,12 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int or None, default=None
-        None is min(40, 0.8 p, n / 4), p - 1 for p <= 12 columns: more than needed, since the posterior shrinks what is too much.
+        None is min(40, 0.8 p, n / 4), p - 1 for p <= 12 columns: more than needed, since the posterior shrinks what is
+        too much.
     self_masking : bool, default=False
-        Whether an entry is missing with probability height exp(-(x - center)^2 / (2 variance)) of its own value, learned by column:
-        a missing entry then counts as an observation of `center` with noise of that variance. Entries missing at random
-        are the limit of a large variance.
+        Whether an entry is missing with probability height exp(-(x - center)^2 / (2 variance)) of its own value,
+        learned by column: a missing entry then counts as an observation of `center` with noise of that variance.
+        Entries missing at random are the limit of a large variance.
     max_iter : int, default=36
         Steps of EM, each 1.8 times as long as EM's own. The first two thirds see at most 1,500 rows.
     max_rows : int, default=4000
@@ -97,8 +101,9 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999, with missing entries; the masking function is that of Le Morvan,
-    Josse, Moreau, Scornet and Varoquaux, "NeuMiss networks", 2020, section 3.3 (proposition 3.2 gives the posterior). O(n p k^2 + n k^3) a step.
+    Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999, with missing entries; the masking function
+    is that of Le Morvan, Josse, Moreau, Scornet and Varoquaux, "NeuMiss networks", 2020, section 3.3 (proposition 3.2
+    gives the posterior). O(n p k^2 + n k^3) a step.
 
     Examples
     --------
@@ -216,14 +221,17 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     def _masking(self) -> Masking | None:
         if self.mask_height_ is None:
             return None
-        return Masking(self.mask_height_, self.mask_center_, self.mask_variance_, self.masked_)  # type: ignore[arg-type]
+        functions = (self.mask_height_, self.mask_center_, self.mask_variance_)
+        return Masking(*functions, self.masked_)  # type: ignore[arg-type]
 
     def latent(self, Z: Floats) -> Floats:
         """Posterior means (n, k) of the latent coordinates of rows (n, p). O(p k^2 + k^3) a row."""
         return self._latent(Z, inverse=False).latent
 
     def features(self, Z: Floats) -> tuple[Floats, Floats]:
-        """Posterior means (n, k) of the latent coordinates and, over the noise variance, their covariances (n, k, k)."""
+        """Posterior means (n, k) of the latent coordinates and, over the noise variance, their covariances (n,
+        k, k).
+        """
         posterior = self._latent(Z, inverse=True)
         return posterior.latent, unpacked(posterior.inverse, posterior.latent.shape[1])
 
@@ -281,9 +289,9 @@ def fit_self_masking(
 ) -> tuple[LowRankGaussian, Masking]:
     """Steps of EM for rows (n, p) whose entries hide by their own values.
 
-    Given the latent coordinates, an observed entry has its density and a missing one N(center; mean + W a, noise + variance) times the height
-    times sqrt(variance / (variance + noise)). The M-step for a column of W and its mean is a weighted regression on latent coordinates, that
-    for its masking function a few steps of L-BFGS.
+    Given the latent coordinates, an observed entry has its density and a missing one N(center; mean + W a, noise +
+    variance) times the height times sqrt(variance / (variance + noise)). The M-step for a column of W and its mean is a
+    weighted regression on latent coordinates, that for its masking function a few steps of L-BFGS.
     """
     table = Table(masked_table_of(Z, masking.has_masking), weight)
     facts = _column_facts(Z, weight, masking.has_masking)
@@ -316,7 +324,9 @@ def _masked_step(
 def _masked_sums(
     model: LowRankGaussian, masking: Masking, table: Table, n_jobs: int | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Second moments (p, k + 1, k + 1) of latent coordinates and 1 over observed and over missing entries, and products with the former."""
+    """Second moments (p, k + 1, k + 1) of latent coordinates and 1 over observed and over missing entries, and products
+    with the former.
+    """
     p, d = model.basis.shape
     basis, rows = masked_system(table.rows, model, masking)
     posterior = latent_rows(rows, basis, model.ridge, inverse=True, n_jobs=n_jobs)
@@ -328,7 +338,9 @@ def _masked_sums(
 
 
 class _Facts(NamedTuple):
-    """Of the columns: sums of the weights of observed and of missing entries, weighted squares, and quantiles of the observed entries."""
+    """Of the columns: sums of the weights of observed and of missing entries, weighted squares, and quantiles of the
+    observed entries.
+    """
 
     seen: Floats  # (p,)
     hidden: Floats  # (p,)
@@ -346,7 +358,9 @@ def _column_facts(Z: Floats, weight: Floats | None, has_masking: Bools) -> _Fact
 
 
 def _columns(seen: Floats, products: Floats, hidden: Floats, pull: Floats, center: Floats) -> Floats:
-    """Weights (p, k + 1) of every column on latent coordinates and 1: observed entries, and missing ones as their centre with weight `pull`."""
+    """Weights (p, k + 1) of every column on latent coordinates and 1: observed entries, and missing ones as their
+    centre with weight `pull`.
+    """
     d = seen.shape[1]
     grams = seen + pull[:, None, None] * hidden
     right = products + (pull * center)[:, None] * hidden[:, :, d - 1]
@@ -357,7 +371,9 @@ def _columns(seen: Floats, products: Floats, hidden: Floats, pull: Floats, cente
 
 
 def _next_masking(facts: _Facts, first: Floats, second: Floats, sigma2: float, masking: Masking) -> Masking:
-    """Masking functions nearer to the largest expected likelihood; sums (p,) over missing entries of what the model expects and of its square."""
+    """Masking functions nearer to the largest expected likelihood; sums (p,) over missing entries of what the model
+    expects and of its square.
+    """
     has_masking = masking.has_masking
     if not has_masking.any():
         return masking
@@ -388,7 +404,8 @@ def _next_masking(facts: _Facts, first: Floats, second: Floats, sigma2: float, m
 def mask_loss(
     packed: Floats, quantiles: Floats, seen: Floats, hidden: Floats, first: Floats, second: Floats, sigma2: float
 ) -> tuple[float, Floats]:
-    """Minus the expected log likelihood of the masks, an entry, and its gradient; `packed` are logit height, center, log variance.
+    """Minus the expected log likelihood of the masks, an entry, and its gradient; `packed` are logit height, center,
+    log variance.
 
     A weak prior, worth about one row, keeps columns finite whose masks tell nothing.
     """
@@ -419,14 +436,14 @@ def mask_loss(
 class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
     """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact folds.
 
-    Features are posterior means of latent coordinates, these and the mask, or the completed row and the mask. Where masks help to predict, a posterior with
-    self-masking is learned as well and offers the same three.
+    Features are posterior means of latent coordinates, these and the mask, or the completed row and the mask. Where
+    masks help to predict, a posterior with self-masking is learned as well and offers the same three.
 
     Parameters
     ----------
     self_masking : "auto" or bool, default="auto"
-        Whether a posterior with self-masking is tried. "auto" does from 1,000 rows with 5 % of the entries missing, if the mask lowers the error by
-        half a percent.
+        Whether a posterior with self-masking is tried. "auto" does from 1,000 rows with 5 % of the entries missing, if
+        the mask lowers the error by half a percent.
 
     Attributes
     ----------
@@ -510,7 +527,9 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         return best.fit.oof
 
     def predict(self, Z: Floats, posterior: LowRankPosterior) -> Floats:
-        """Predictions (m, q) of rows (m, p) from the posterior given to `fit`, or the one with self-masking learned there."""
+        """Predictions (m, q) of rows (m, p) from the posterior given to `fit`, or the one with self-masking learned
+        there.
+        """
         features = self._features(Z, self.posterior_ or posterior, self.kind_)
         return row_product(features, self.coef_) + self.intercept_
 

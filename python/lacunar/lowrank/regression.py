@@ -85,20 +85,23 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         rank = min(_COMPONENTS, D) if self.n_components is None else int(self.n_components)
         if rank > D:
             raise ValueError(
-                f"n_components must be at most the number of columns, {D}; got {rank}. Lower n_components, or set None for the "
-                f"smaller of {_COMPONENTS} and the number of columns."
+                f"n_components must be at most the number of columns, {D}; got {rank}. Lower n_components, or set None "
+                f"for the smaller of {_COMPONENTS} and the number of columns."
             )
         self.n_components_ = rank
         return rank
 
     def _check_streamed(self, labels: Floats, instead: str) -> None:
-        """Raise unless there is one target, and at most 64 components; `instead` names estimators without these limits."""
+        """Raise unless there is one target, and at most 64 components; `instead` names estimators without these
+        limits.
+        """
         name = type(self).__name__
         if labels.shape[1] != 1:
             raise ValueError(f"{name} takes one target; y has {labels.shape[1]}. Use {instead}, or one model a target.")
         if self.n_components_ > LARGEST_CORE_RANK:
             raise ValueError(
-                f"n_components must be at most {LARGEST_CORE_RANK} for {name}; got {self.n_components_}. Use fewer, or {instead}."
+                f"n_components must be at most {LARGEST_CORE_RANK} for {name}; got {self.n_components_}. Use fewer, or "
+                f"{instead}."
             )
 
     def _check_loaded(self) -> None:
@@ -132,12 +135,15 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         self.observed_columns_ = columns.seen if self.standardize and not later else counts > 0
 
     def _fit_label_means(self, count: Floats, total: Floats) -> None:
-        """Store label means (targets,), and whether a target has a known label, from the number and sum of the known ones."""
+        """Store label means (targets,), and whether a target has a known label, from the number and sum of the known
+        ones.
+        """
         self.labelled_ = count > 0
         self.label_mean_ = total / np.maximum(count, 1)
 
     def _fit_label_scales(self, count: Floats, squares: Floats) -> None:
-        """Store the standard deviations of the labels (targets,), 1 where they do not differ, from the number and squares of centred labels.
+        """Store the standard deviations of the labels (targets,), 1 where they do not differ, from the number and
+        squares of centred labels.
 
         Penalties are in their units, so that the unit of y changes no fit.
         """
@@ -288,7 +294,9 @@ def packed_squares(weights: Floats) -> Floats:
 
 
 class Residuals(NamedTuple):
-    """Of rows with a label, by target and bin of the variance that their missing entries leave: number, squares of residuals, variances."""
+    """Of rows with a label, by target and bin of the variance that their missing entries leave: number, squares of
+    residuals, variances.
+    """
 
     rows: Floats  # (targets, bins)
     squares: Floats
@@ -299,7 +307,9 @@ def residual_sums(
     part: Labelled, model: LowRankGaussian, weights: Floats, shift: Floats, packed: Floats, edges: Floats,
     n_jobs: int | None,
 ) -> Residuals:  # fmt: skip
-    """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
+    """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some
+    rows at a time.
+    """
     rows, labels = part
     sums = binned_residuals(np.empty((0, len(edges))), np.empty((0, len(edges))), edges)
     for at, block in blocks_less(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
@@ -312,7 +322,9 @@ def residual_sums(
 
 
 def binned_residuals(squares: Floats, variances: Floats, edges: Floats) -> Residuals:
-    """Sums of the rows (n, targets) whose squared residual is not NaN, in bins between `edges` (targets, bins - 1) of their variances."""
+    """Sums of the rows (n, targets) whose squared residual is not NaN, in bins between `edges` (targets, bins - 1) of
+    their variances.
+    """
     sums = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
     for t in range(len(edges)):
         known = ~np.isnan(squares[:, t])
@@ -323,11 +335,13 @@ def binned_residuals(squares: Floats, variances: Floats, edges: Floats) -> Resid
 
 
 def fit_variances(sums: Residuals, least: Floats) -> tuple[Floats, Floats]:
-    """a and b, by target, of squared residuals a + b v: v the variance that the missing entries leave, `least` (targets,) for a complete row.
+    """a and b, by target, of squared residuals a + b v: v the variance that the missing entries leave, `least`
+    (targets,) for a complete row.
 
-    b is 1 and a >= 0 where y is linear in the latent coordinates. Where y depends on the entries themselves, their noise is no error: a complete row
-    leaves less than `least`, so that a can be negative; a + b v never is. Maximum of the Gaussian likelihood over bins of v with a + b least >= 0 and
-    b >= 0, by least squares weighted with the fit before (iterated), and two rows that say b = 1 or what explains all residuals.
+    b is 1 and a >= 0 where y is linear in the latent coordinates. Where y depends on the entries themselves, their
+    noise is no error: a complete row leaves less than `least`, so that a can be negative; a + b v never is. Maximum of
+    the Gaussian likelihood over bins of v with a + b least >= 0 and b >= 0, by least squares weighted with the fit
+    before (iterated), and two rows that say b = 1 or what explains all residuals.
     """
     label, scale = np.full(len(sums.rows), np.nan), np.ones(len(sums.rows))
     for t in np.flatnonzero(sums.rows.sum(axis=1) > 0):

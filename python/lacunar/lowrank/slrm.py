@@ -1,4 +1,6 @@
-"""`SLRMRegressor`: regression through a low-rank subspace learned from all rows at once, by EM or alternating least squares."""
+"""`SLRMRegressor`: regression through a low-rank subspace learned from all rows at once, by EM or alternating least
+squares.
+"""
 
 from __future__ import annotations
 
@@ -28,30 +30,33 @@ from lacunar.observed.columns import ColumnScale, scale_columns
 class SLRMRegressor(SubspaceRegression):
     """Linear regression through a low-dimensional subspace that partially observed rows share.
 
-    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and the ridge that latent coordinates need are
-    learned together; labels may be missing (NaN) too. A row is predicted from the latent coordinates of its observed entries. The model is
-    that of [1]_, fitted to all rows at once; `SLRMOnlineRegressor` learns from streams, and `lacunar.papers.slrm` has the algorithm as printed.
+    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and the ridge that latent
+    coordinates need are learned together; labels may be missing (NaN) too. A row is predicted from the latent
+    coordinates of its observed entries. The model is that of [1]_, fitted to all rows at once; `SLRMOnlineRegressor`
+    learns from streams, and `lacunar.papers.slrm` has the algorithm as printed.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Dimension d of the subspace, at most the number of columns. None is 10, or the number of columns where there are fewer.
-        With a learned ridge, too many cost little.
+        Dimension d of the subspace, at most the number of columns. None is 10, or the number of columns where there are
+        fewer. With a learned ridge, too many cost little.
     solver : {"em", "als"}, default="em"
-        "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating least squares with a learned
-        ridge.
+        "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating least squares with a
+        learned ridge.
     lam1 : "inf" or float, default="inf"
-        Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of (5)). Infinite: the
-        subspace does not see labels. A small one helps where y depends on a direction of little variance.
+        Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of
+        (5)). Infinite: the subspace does not see labels. A small one helps where y depends on a direction of little
+        variance.
     alpha : "auto" or float, default="auto"
-        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out, and with finite `lam1` the w that EM learned with the subspace.
+        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out, and with finite `lam1` the w that EM
+        learned with the subspace.
     max_iter : int, default=100
         Steps of "em", sweeps of "als".
     tol : float, default=1e-4
         Relative change of the basis at which they stop.
     standardize : bool, default=True
-        Subtract column means and divide by standard deviations, over observed entries. A column of one value in all rows is
-        left out.
+        Subtract column means and divide by standard deviations, over observed entries. A column of one value in all
+        rows is left out.
     clip : float or None, default=8.0
         Largest absolute value after standardising.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -80,8 +85,8 @@ class SLRMRegressor(SubspaceRegression):
     ridge_ : float
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
     label_mean_, label_scale_, label_variance_ : ndarrays of shape (targets,)
-        Mean and standard deviation of y, the latter 1 where y is constant; and variance of y around its prediction beside `spread_scale_` times what the missing entries leave, negative where y depends
-        on the entries' own noise.
+        Mean and standard deviation of y, the latter 1 where y is constant; and variance of y around its prediction
+        beside `spread_scale_` times what the missing entries leave, negative where y depends on the entries' own noise.
     spread_scale_ : ndarray of shape (targets,)
         Share of that which is an error of y: 1 where y is linear in a.
     n_components_ : int
@@ -103,8 +108,8 @@ class SLRMRegressor(SubspaceRegression):
 
     Notes
     -----
-    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm of w, which therefore selects nothing: the penalty is a ridge.
-    For classes there is `KarmaClassifier`.
+    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm of w, which therefore selects nothing: the
+    penalty is a ridge. For classes there is `KarmaClassifier`.
 
     A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3).
 
@@ -187,8 +192,9 @@ class SLRMRegressor(SubspaceRegression):
             return self
         if y is not None or not X.has_labels:
             raise ValueError(
-                f"labels of an ObservedFile must be in the file, and y None; got {X!r} {'with' if X.has_labels else 'without'} labels and "
-                f"y of type {type(y).__name__}. Write both with lacunar.observed.write_batches."
+                f"labels of an ObservedFile must be in the file, and y None; got {X!r} "
+                f"{'with' if X.has_labels else 'without'} labels and y of type {type(y).__name__}. Write both with "
+                "lacunar.observed.write_batches."
             )
         return self._fit_parts(FileParts(X))
 
@@ -200,9 +206,10 @@ class SLRMRegressor(SubspaceRegression):
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, y) as in `fit`. `map(step, *arguments)` returns parts made by `step(part, *arguments)`, with `keep=False` where they
-            cost nothing and need not be stored; `each` the list of what it returns for every part, `total` the sums of the tuples
-            it returns. `lacunar.distributed.fit_slrm` passes parts that are Dask's.
+            Of pairs (X, y) as in `fit`. `map(step, *arguments)` returns parts made by `step(part, *arguments)`, with
+            `keep=False` where they cost nothing and need not be stored; `each` the list of what it returns for every
+            part, `total` the sums of the tuples it returns. `lacunar.distributed.fit_slrm` passes parts that are
+            Dask's.
 
         Returns
         -------
@@ -233,7 +240,8 @@ class SLRMRegressor(SubspaceRegression):
         return ready
 
     def _fit_subspace(self, rows: Labelled | Parts, relax: float = 1.0, start: Fit | None = None) -> Fit:
-        """EM or ALS over rows with labels; with finite lam1 the standardised labels are columns of weight 1 / sqrt(lam1).
+        """EM or ALS over rows with labels; with finite lam1 the standardised labels are columns of weight 1 /
+        sqrt(lam1).
 
         Steps of EM are `relax` times as long, and may begin at another fit, with its label weights.
         """
@@ -262,10 +270,13 @@ class SLRMRegressor(SubspaceRegression):
         return fit.rotated() if self.solver == "em" else fit  # the columns of ALS are all of length 1
 
     def _without_labels(self, fit: Fit, weights: Floats) -> Fit:
-        """The model of the columns alone, and, of EM without a ridge, the w of the labels that were further columns, times `weights` (targets,)."""
+        """The model of the columns alone, and, of EM without a ridge, the w of the labels that were further columns,
+        times `weights` (targets,).
+        """
         basis, mean = fit.model.basis, fit.model.mean
         D = len(basis) - len(weights)
-        # ALS coordinates of rows with a label have seen it: weights that fit them overstate what those without one tell.
+        # ALS coordinates of rows with a label have seen it: weights that fit them overstate what those without one
+        # tell.
         w = basis[D:].T / weights if self.solver == "em" and self.alpha == "auto" else None
         model = fit.model._replace(mean=mean[:D], components=np.ascontiguousarray(basis[:D]).T)
         return fit._replace(model=model, weights=w)
@@ -276,7 +287,9 @@ class SLRMRegressor(SubspaceRegression):
 
 
 def with_label_columns(fit: Fit, weights: Floats) -> LowRankGaussian:
-    """The model that EM over `append_labels` begins with: the labels of `fit`, times `weights` (targets,), are further columns."""
+    """The model that EM over `append_labels` begins with: the labels of `fit`, times `weights` (targets,), are further
+    columns.
+    """
     model, k, targets = fit.model, len(fit.model.components), len(weights)
     labels = np.zeros((targets, k)) if fit.weights is None else weights[:, None] * fit.weights.T[:targets]
     basis, mean = np.vstack([model.basis, labels]), np.concatenate([model.mean, np.zeros(targets)])
@@ -284,7 +297,9 @@ def with_label_columns(fit: Fit, weights: Floats) -> LowRankGaussian:
 
 
 def append_labels(part: Labelled, weights: Floats) -> Observed:
-    """Rows with the known labels, times `weights` (targets,), as further columns: (5) is the factorisation of that table."""
+    """Rows with the known labels, times `weights` (targets,), as further columns: (5) is the factorisation of that
+    table.
+    """
     rows, y = part
     known = ~np.isnan(y)
     labels = sp.csr_array(((weights * y)[known], np.nonzero(known)), shape=y.shape)

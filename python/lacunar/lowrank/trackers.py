@@ -1,6 +1,8 @@
-"""Subspaces followed along a stream of partially observed rows: `PETRELS`, `GROUSE`, and the arrays that a pass changes.
+"""Subspaces followed along a stream of partially observed rows: `PETRELS`, `GROUSE`, and the arrays that a pass
+changes.
 
-`Tracker` and its classes are those arrays and their passes; `SubspaceTracker`, `PETRELS` and `GROUSE` are the estimators.
+`Tracker` and its classes are those arrays and their passes; `SubspaceTracker`, `PETRELS` and `GROUSE` are the
+estimators.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class NotFiniteError(ValueError):
 
 
 def forgetting(forget: Forget) -> dict[str, Any]:
-    """`forget` in the words of the core: a fixed factor, the growing window 1 - 3 / (t + 300), or as the memories say."""
+    """`forget` in the words of the core: a fixed factor, the growing window 1 - 3 / (t + 300), or as the
+    memories say.
+    """
     kinds = {"window": "window", "auto": "adaptive"}
     kind, keep = (kinds[forget], 1.0) if isinstance(forget, str) else ("fixed", forget)
     return {"forgetting": kind, "keep": float(keep), "lost": 3.0, "start": 300.0}
@@ -152,7 +156,9 @@ class Tracker:
 
     @classmethod
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
-        """A state out of a file, of a basis of this shape: every part against every other. ValueError where they do not fit."""
+        """A state out of a file, of a basis of this shape: every part against every other. ValueError where they do not
+        fit.
+        """
         D, d = shape
         options = state.get("options") if isinstance(state, dict) else None
         rules = {**cls._rules(options), "options": Parts(cls.option_rules)}
@@ -165,7 +171,9 @@ class Tracker:
 
 
 class ForgettingTracker(Tracker):
-    """A tracker that forgets, and the memories that say how much where `forget` is "auto": every fourth column at eight factors."""
+    """A tracker that forgets, and the memories that say how much where `forget` is "auto": every fourth column at eight
+    factors.
+    """
 
     memory_rules: ClassVar[dict[str, Rule]] = {
         "memory_v": _doubles("places", "d", _core.MEMORIES),
@@ -452,7 +460,9 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     @property
     @reads
     def components_(self) -> Floats:
-        """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's. O(D k^2) to read out."""
+        """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's. O(D k^2) to
+        read out.
+        """
         check_is_fitted(self, "state_")
         basis, triangle = np.linalg.qr(self._tracker().basis())
         signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
@@ -486,8 +496,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
             )
         if k > LARGEST_CORE_RANK:
             raise ValueError(
-                f"n_components must be at most {LARGEST_CORE_RANK} for a stream; got {k}. Use fewer, or a batch method such as "
-                "SLRMRegressor or POPCA."
+                f"n_components must be at most {LARGEST_CORE_RANK} for a stream; got {k}. Use fewer, or a batch method "
+                "such as SLRMRegressor or POPCA."
             )
         if isinstance(self.init, str):
             if self.init == "svd":
@@ -496,7 +506,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         init = check_numbers(self.init, "init")
         if init.shape != (k, D):
             raise ValueError(
-                f"init must have shape ({k}, {D}), one component a row; got {init.shape}. Pass 'svd' or 'random' instead."
+                f"init must have shape ({k}, {D}), one component a row; got {init.shape}. Pass 'svd' or 'random' "
+                "instead."
             )
         return np.asarray(np.linalg.qr(init.T)[0])
 
@@ -559,31 +570,32 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 class PETRELS(SubspaceTracker):
     """Follow a subspace along a stream of partially observed rows by recursive least squares.
 
-    Every row is coded in the subspace so far by ridge regression on its observed entries, and the rows of the basis that
-    belong to those entries take one exact least-squares step, older rows being forgotten ([1]_).
+    Every row is coded in the subspace so far by ridge regression on its observed entries, and the rows of the basis
+    that belong to those entries take one exact least-squares step, older rows being forgotten ([1]_).
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than there are
-        columns where these are fewer than 11.
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than
+        there are columns where these are fewer than 11.
     forget : "auto", "window" or float, default="auto"
         What a step multiplies the past by: lambda in [1]_. "auto" learns it: every fourth column is followed at eight
-        factors from .8 to 1 side by side, weighed by how well they predict entries before they learn them, and the tracker remembers
-        1.4 times as many rows as their weighted geometric mean. It remembers at least as many as show a column k / 2 times, and just
-        those while rows leave over three times what they did. "window" is 1 - 3 / (t + 300), which forgets wrong beginnings and then
-        averages. A number in (0, 1] is that, 1 forgets nothing.
+        factors from .8 to 1 side by side, weighed by how well they predict entries before they learn them, and the
+        tracker remembers 1.4 times as many rows as their weighted geometric mean. It remembers at least as many as show
+        a column k / 2 times, and just those while rows leave over three times what they did. "window" is 1 - 3 / (t +
+        300), which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
     correlation : {"per-column", "shared"}, default="per-column"
-        An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by how often a column was seen:
-        less exact where columns differ in how they are missing, at D k instead of D k^2 / 2 numbers and a third of the time.
+        An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by how often a column
+        was seen: less exact where columns differ in how they are missing, at D k instead of D k^2 / 2 numbers and a
+        third of the time.
     ridge : "auto" or float, default="auto"
         Ridge on codes. "auto" is noise over signal, learned along the stream, with `correlation="shared"`. With
         `correlation="per-column"` it is 1e-3, and with `forget="auto"` noise over signal where that is less.
     delta : float, default=10.0
         What the inverse correlations start from, in units of the inverse mean square of a code.
     precision : {"float64", "float32"}, default="float64"
-        Of the stored inverse correlations of `correlation="per-column"`; arithmetic is float64. Worth it when D k^2 numbers are more
-        than the cache.
+        Of the stored inverse correlations of `correlation="per-column"`; arithmetic is float64. Worth it when D k^2
+        numbers are more than the cache.
     init : {"svd", "random"} or array of shape (n_components, D), default="svd"
         Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
     max_iter : int, default=1
@@ -610,9 +622,10 @@ class PETRELS(SubspaceTracker):
 
     Notes
     -----
-    A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when it is next seen, and its
-    growth there is limited. `forget="auto"` costs 1.3 to 1.7 times as much, about twice as much with `correlation="shared"`, and twice
-    the memory of a basis. Updates are symmetric to the last bit; others grow as forget^-t.
+    A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when it is next seen, and
+    its growth there is limited. `forget="auto"` costs 1.3 to 1.7 times as much, about twice as much with
+    `correlation="shared"`, and twice the memory of a basis. Updates are symmetric to the last bit; others grow as
+    forget^-t.
 
     References
     ----------
@@ -683,14 +696,14 @@ class PETRELS(SubspaceTracker):
 class GROUSE(SubspaceTracker):
     """Follow a subspace along a stream of partially observed rows by rank-one rotations.
 
-    Every row is coded in the subspace so far, and the subspace is turned towards what it left over ([1]_). The greedy step
-    re-converges fast after a change but keeps a floor of noise; a smaller `damping` trades one for the other.
+    Every row is coded in the subspace so far, and the subspace is turned towards what it left over ([1]_). The greedy
+    step re-converges fast after a change but keeps a floor of noise; a smaller `damping` trades one for the other.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than there are
-        columns where these are fewer than 11.
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than
+        there are columns where these are fewer than 11.
     damping : float, default=1.0
         Factor of the greedy step's angle, in (0, 1].
     ridge : float, default=1e-3
@@ -718,9 +731,9 @@ class GROUSE(SubspaceTracker):
 
     Notes
     -----
-    The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o k^2 + k^3), whatever D is.
-    A row whose residual is 0, as where the subspace fits all of its few entries, or whose code is 0, makes no step: it says
-    of no direction that it is better.
+    The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o k^2 + k^3), whatever D
+    is. A row whose residual is 0, as where the subspace fits all of its few entries, or whose code is 0, makes no step:
+    it says of no direction that it is better.
 
     References
     ----------
