@@ -1,4 +1,6 @@
-"""What KARMA estimators share: columns, kernel, weights of rows, values at new rows, and the solvers of the batch learners."""
+"""What KARMA estimators share: columns, kernel, weights of rows, values at new rows, and the solvers of the batch
+learners.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,8 @@ def row_weights(sample_weight: ArrayLike | None, X: Observed | Floats) -> Floats
     if negative.size:
         row = int(negative[0])
         raise ValueError(
-            f"Negative values in data passed to `sample_weight`: weights must be >= 0; got {weight[row]:g} in row {row}. "
-            "Drop the row or give it weight 0."
+            f"Negative values in data passed to `sample_weight`: weights must be >= 0; got {weight[row]:g} in row "
+            f"{row}. Drop the row or give it weight 0."
         )
     if not weight.any():
         raise ValueError(
@@ -85,10 +87,11 @@ def weighted_rows(
 
 
 def penalty_unit(loss: str, centred: Floats, weight: Floats) -> float:
-    """What C is multiplied by and rho divided by, so that the unit of the targets (n, outputs), which are centred, changes no fit.
+    """What C is multiplied by and rho divided by, so that the unit of the targets (n, outputs), which are centred,
+    changes no fit.
 
-    The standard deviation of the targets, in the quadratic mean over several; 1 where they are constant, and for the squared loss, whose fit is linear
-    in y for any C.
+    The standard deviation of the targets, in the quadratic mean over several; 1 where they are constant, and for the
+    squared loss, whose fit is linear in y for any C.
     """
     if loss == "squared":
         return 1.0
@@ -124,7 +127,9 @@ def drawn_order(n: int, codes: NDArray[np.intp] | None, random_state: Any) -> ND
 
 
 def kernel_options(model: Any) -> dict[str, Any]:
-    """Options of `KernelForm.fit` from the parameters of an estimator; without normalisation counts are not divided either."""
+    """Options of `KernelForm.fit` from the parameters of an estimator; without normalisation counts are not divided
+    either.
+    """
     scale = "raw" if model.normalize is None else "mean"
     return {
         "gamma": float(model.gamma),
@@ -135,7 +140,9 @@ def kernel_options(model: Any) -> dict[str, Any]:
 
 
 class KarmaBase(WholeCopies, TakesMissing):
-    """What all KARMA learners share: the columns and the kernel fitted to training rows, and values at new rows from `state_` or stored rows."""
+    """What all KARMA learners share: the columns and the kernel fitted to training rows, and values at new rows from
+    `state_` or stored rows.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 1, None, closed="left")],
@@ -199,7 +206,9 @@ class KarmaBase(WholeCopies, TakesMissing):
         return self._live_engine().decide(rows, n_threads=thread_count(self.n_jobs))
 
     def _check_loaded(self) -> None:
-        """Refuse a loaded model whose state or coefficients have another number of outputs than it has classes or targets."""
+        """Refuse a loaded model whose state or coefficients have another number of outputs than it has classes or
+        targets.
+        """
         if "kernel_" not in vars(self):
             return
         outputs = self._n_outputs()
@@ -215,7 +224,9 @@ class KarmaBase(WholeCopies, TakesMissing):
 
 
 class KarmaBatch(KarmaBase):
-    """What the batch learners share: fits to all rows at once, over their Gram or by dual coordinate ascent on a weight table."""
+    """What the batch learners share: fits to all rows at once, over their Gram or by dual coordinate ascent on a weight
+    table.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaBase._parameter_constraints,
@@ -245,9 +256,9 @@ class KarmaBatch(KarmaBase):
             solver = choose_solver(self.kernel_, shape, MEMORY)
             if solver == "gram" and gram_bytes(X.shape[0]) > MEMORY:
                 raise ValueError(
-                    f"solver='auto' must hold the Gram of {X.shape[0]} rows, {gram_bytes(X.shape[0]):.3g} bytes, in {MEMORY:.3g} bytes, "
-                    f"since gamma={self.gamma:g} has no weight table. Use gamma 1, 2 or 3, {self._online}, or solver='gram' where memory "
-                    "allows."
+                    f"solver='auto' must hold the Gram of {X.shape[0]} rows, {gram_bytes(X.shape[0]):.3g} bytes, in "
+                    f"{MEMORY:.3g} bytes, since gamma={self.gamma:g} has no weight table. Use gamma 1, 2 or 3, "
+                    f"{self._online}, or solver='gram' where memory allows."
                 )
         self._refuse_solver(solver, robust)
         return solver
@@ -281,8 +292,8 @@ class KarmaBatch(KarmaBase):
             return self.kernel_.gram(rows, dtype=rows.dtype, n_jobs=self.n_jobs)
         except MemoryError as error:
             raise MemoryError(
-                f"solver='gram' must hold {gram_bytes(rows.shape[0]):.3g} bytes for {rows.shape[0]} rows, and memory does "
-                f"not. Use solver='primal' (gamma 1, 2 or 3) or {self._online}."
+                f"solver='gram' must hold {gram_bytes(rows.shape[0]):.3g} bytes for {rows.shape[0]} rows, and memory "
+                f"does not. Use solver='primal' (gamma 1, 2 or 3) or {self._online}."
             ) from error
 
     def _keep_rows(self, rows: Observed, coef: Floats, index: NDArray[np.intp]) -> None:
@@ -295,7 +306,9 @@ class KarmaBatch(KarmaBase):
     def _ascend(
         self, rows: Observed, targets: Floats, weight: Floats, held: NDArray[np.intp] | None = None, unit: float = 1.0
     ) -> Floats | None:
-        """Dual coordinate ascent on the weight table, with C in this unit; what comes back are values of the rows `held` without them."""
+        """Dual coordinate ascent on the weight table, with C in this unit; what comes back are values of the rows
+        `held` without them.
+        """
 
         def report(sweep: int, gap: float) -> None:
             say(self.verbose, "[primal] sweep %d: duality gap met %.3g", sweep, gap)
@@ -336,7 +349,9 @@ class KarmaBatch(KarmaBase):
         result: AscentResult,
         options: dict[str, Any],
     ) -> Floats:
-        """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the engine stays at the solution."""
+        """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the
+        engine stays at the solution.
+        """
         without, solution = self.C * weight, engine.first.copy()
         without[held] *= _LEFT_OUT_WEIGHT
         before = result._replace(coef=result.coef.copy())
@@ -368,7 +383,9 @@ def label_of(values: Floats, classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    """Whether values are calibrated, or logits by the loss: not of the model inside a search, whose values the search calibrates."""
+    """Whether values are calibrated, or logits by the loss: not of the model inside a search, whose values the search
+    calibrates.
+    """
     fitted = "classes_" in vars(estimator)
     return not fitted or len(estimator.classes_) == 1 or estimator._calibrated() or estimator._logistic()
 
@@ -441,10 +458,11 @@ class KarmaLabels(FileScoreMixin, ClassifierMixin):  # type: ignore[misc]
     @reads
     @over_files
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes: softmax(e^a F + b) of the values F, a and b (0 but in a search) fitted to rows that were left out.
+        """Probabilities of the classes: softmax(e^a F + b) of the values F, a and b (0 but in a search) fitted to rows
+        that were left out.
 
-        A batch learner with `loss="logistic"` gives those of the loss: 1 / (1 + e^-F); for more than two classes one against the rest, divided by
-        their sum.
+        A batch learner with `loss="logistic"` gives those of the loss: 1 / (1 + e^-F); for more than two classes one
+        against the rest, divided by their sum.
 
         Parameters
         ----------

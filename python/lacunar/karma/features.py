@@ -39,19 +39,19 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
     gamma : float, default=2
         Longest sequence of observed columns that features tell apart, >= 1.
     method : {"auto", "exact", "nystroem"}, default="auto"
-        "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o entries; "nystroem" dense ones from
-        kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where the
+        "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o entries; "nystroem" dense
+        ones from kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where the
         features of the rows given to `fit`, and one weight for each feature, fit in `memory_limit`.
     n_components : int, default=300
         Landmarks, at most the number of rows.
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows; numbers of common columns by the mean number of observed
-        entries of a training row. None divides nothing.
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; numbers of common columns by the
+        mean number of observed entries of a training row. None divides nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in
+        all rows is left out; with gaps it stays, and counts as 0 where it is observed.
     constant : bool, default=True
         Whether every row has a constant column of ones, always observed.
     memory_limit : int, default=2**31
@@ -191,8 +191,8 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         size = n_bytes(self.kernel_, rows)
         if size > self.memory_limit:
             raise ValueError(
-                f"exact features of {rows.shape[0]} rows must fit in memory_limit={self.memory_limit} bytes; they take {size}. "
-                "Raise it, transform in batches, use method='nystroem', or KarmaClassifier(solver='primal')."
+                f"exact features of {rows.shape[0]} rows must fit in memory_limit={self.memory_limit} bytes; they take "
+                f"{size}. Raise it, transform in batches, use method='nystroem', or KarmaClassifier(solver='primal')."
             )
 
     def _fit_landmarks(self, rows: Observed) -> None:
@@ -250,7 +250,8 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         return exact_features(self.kernel_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for landmarks.
+        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for
+        landmarks.
 
         Parameters
         ----------
@@ -278,7 +279,9 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
 
 
 def widths(form: KernelForm, n_columns: int) -> tuple[int, int]:
-    """Number of columns that are observed or not, and number of channels of values: every column, the constant, their indicators."""
+    """Number of columns that are observed or not, and number of channels of values: every column, the constant, their
+    indicators.
+    """
     masks = n_columns + (form.constant != 0)
     return masks, masks * (2 if form.indicators else 1)
 
@@ -331,9 +334,10 @@ def n_bytes(form: KernelForm, X: Observed) -> int:
 def exact_features(form: KernelForm, X: Observed) -> sp.csr_array:
     """CSR features (n, n_features) whose inner products are the kernel's values.
 
-    gamma = 2: x_k [j seen] / sqrt(c) for every seen pair of column j and channel k, and sqrt(1 + 1 / c) x_k where channel k
-    is of column j itself; all over sqrt(trace), or over the row's norm for the cosine. O(o^2) a row. Rows are written by
-    blocks into the result, so that temporaries stay at some 10 MB (a row of more entries than that is a block).
+    gamma = 2: x_k [j seen] / sqrt(c) for every seen pair of column j and channel k, and sqrt(1 + 1 / c) x_k where
+    channel k is of column j itself; all over sqrt(trace), or over the row's norm for the cosine. O(o^2) a row. Rows are
+    written by blocks into the result, so that temporaries stay at some 10 MB (a row of more entries than that is a
+    block).
     """
     n, d = X.shape
     dtype = _index_type(form, X)

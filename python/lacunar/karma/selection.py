@@ -1,8 +1,8 @@
 """Kernels by successive halving: all of them on a few rows, the better ones on more, the best on all rows, averaged.
 
 Every kernel here is a function of sums and counts over pairs of rows, so that one pass over the pairs of a table makes
-all its kernels. One Cholesky factorisation a penalty gives the exact leave-one-out errors and the exact predictions of any
-folds [1, Section 3].
+all its kernels. One Cholesky factorisation a penalty gives the exact leave-one-out errors and the exact predictions of
+any folds [1, Section 3].
 
 [1] R. Rifkin, R. Lippert, "Notes on Regularized Least Squares", MIT CSAIL TR-2007-025.
 """
@@ -86,7 +86,9 @@ class Rows(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Rows to learn from, targets (n, q), weights (n,) above 0; how errors are measured: on splits, or (None) leave-one-out."""
+    """Rows to learn from, targets (n, q), weights (n,) above 0; how errors are measured: on splits, or (None)
+    leave-one-out.
+    """
 
     rows: Rows
     targets: Floats
@@ -94,7 +96,9 @@ class Data(NamedTuple):
     splits: list[Split] | None = None
 
     def take(self, index: Ints) -> Data:
-        """Some of the rows, by ascending numbers; splits that keep no row on a side are dropped, and leave-one-out stands in for none."""
+        """Some of the rows, by ascending numbers; splits that keep no row on a side are dropped, and leave-one-out
+        stands in for none.
+        """
         if len(index) == len(self.targets):
             return self
         place = np.full(len(self.targets), -1, dtype=np.intp)
@@ -105,7 +109,9 @@ class Data(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A kernel of the selection: the table that it reads and its options, of `KernelForm.from_sums` or of `RadialForm`."""
+    """A kernel of the selection: the table that it reads and its options, of `KernelForm.from_sums` or of
+    `RadialForm`.
+    """
 
     table: str
     kind: type[KernelForm | RadialForm]
@@ -129,11 +135,12 @@ class Trial(NamedTuple):
 
 @dataclass
 class Grid:
-    """Kernels to select from, values of C in ascending order, and kernels protected from the first rung; what the selection finds.
+    """Kernels to select from, values of C in ascending order, and kernels protected from the first rung; what the
+    selection finds.
 
-    `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for rungs of the same rows; `distances` the median distances
-    between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left out; `note` is called with what the deadline
-    cost the fit to all rows.
+    `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for rungs of the same rows; `distances`
+    the median distances between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left
+    out; `note` is called with what the deadline cost the fit to all rows.
     """
 
     entries: list[Entry]
@@ -162,7 +169,9 @@ def karma_entries(
     normalize: Sequence[Any] = ("trace", "cosine"),
     degree: int = 2,
 ) -> list[Entry]:
-    """KARMA's kernels on a table. Powers up to `degree` of those of gamma 1 and 2; larger gammas gain nothing from them."""
+    """KARMA's kernels on a table. Powers up to `degree` of those of gamma 1 and 2; larger gammas gain nothing from
+    them.
+    """
     return [
         Entry(
             table,
@@ -203,7 +212,9 @@ class Solved(NamedTuple):
 
     @classmethod
     def of(cls, gram: NDArray[Any], data: Data, C: float) -> Solved | None:
-        """Factorise for a Gram (n, n): 2 n^3 / 3 flops; None where that fails, at a C too large for the rounding of the Gram."""
+        """Factorise for a Gram (n, n): 2 n^3 / 3 flops; None where that fails, at a C too large for the rounding of the
+        Gram.
+        """
         root = np.sqrt(data.weight)[:, None]
         system = np.array(gram, order="F")
         system *= root.astype(system.dtype)
@@ -225,7 +236,9 @@ class Solved(NamedTuple):
         return (self.beta - self.ones * mean) * np.sqrt(self.data.weight)[:, None]
 
     def left_out(self) -> Floats:
-        """Exact leave-one-out predictions (n, q): those of the regression on the targets less their mean, without the row."""
+        """Exact leave-one-out predictions (n, q): those of the regression on the targets less their mean, without the
+        row.
+        """
         weight, targets = self.data.weight[:, None], self.data.targets
         other_weight = np.maximum(weight.sum() - weight, _ABSENT)
         mean = (weight * targets).sum(axis=0) - weight * targets
@@ -358,12 +371,12 @@ class Blocks:
 class KernelSelection(BaseEstimator):  # type: ignore[misc]
     """Kernel ridge regression with the kernels and penalties that leave-one-out prefers, found by successive halving.
 
-    All kernels are tried on `screen_rows` rows, the best and the best of each kind on `search_rows` with a line search in C, and of
-    those the at most `average` within 5 % of the best squared error are fitted to all rows and averaged. Above `full_rows` rows
-    they are fitted through `landmarks` rows.
+    All kernels are tried on `screen_rows` rows, the best and the best of each kind on `search_rows` with a line search
+    in C, and of those the at most `average` within 5 % of the best squared error are fitted to all rows and averaged.
+    Above `full_rows` rows they are fitted through `landmarks` rows.
 
-    The kernels: KARMA's with gamma 1 to 4, on the columns, on bumps along them and on indicators of their levels; and radial ones of
-    rows filled by column means, or completed, beside their masks.
+    The kernels: KARMA's with gamma 1 to 4, on the columns, on bumps along them and on indicators of their levels; and
+    radial ones of rows filled by column means, or completed, beside their masks.
 
     Parameters
     ----------
@@ -396,8 +409,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Out-of-fold values are exact, those of a refit without the fold with the same kernel and C. A factorisation at n rows
-    takes 2 n^3 / 3 flops; the first rung has 72 to 84 kernels at two to three C.
+    Out-of-fold values are exact, those of a refit without the fold with the same kernel and C. A factorisation at n
+    rows takes 2 n^3 / 3 flops; the first rung has 72 to 84 kernels at two to three C.
 
     References
     ----------
@@ -480,7 +493,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         complete : callable, default=None
             From Z to Z with the missing entries filled; to be given to `predict` too.
         deadline : float, default=inf
-            A time of `time.perf_counter`: rungs have fewer rows and fits fewer landmarks to keep it, and what has not begun by then is left out.
+            A time of `time.perf_counter`: rungs have fewer rows and fits fewer landmarks to keep it, and what has not
+            begun by then is left out.
         note : callable, default=None
             Called with a text that says what the deadline cost the fit to all rows.
 
@@ -707,7 +721,9 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         function: Callable[[Form, NDArray[Any], Trial], Any],
         real: Any = np.float64,
     ) -> list[Any]:
-        """List of function(kernel, Gram, item) of every item, in their order, one table after the other; None where the deadline came first."""
+        """List of function(kernel, Gram, item) of every item, in their order, one table after the other; None where the
+        deadline came first.
+        """
         results: list[Any] = [None] * len(items)
 
         def work(k: int, form: Form, gram: NDArray[Any]) -> None:
@@ -808,7 +824,9 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return Fitted(trial, form, coef, out_of_fold)
 
     def _keep(self, data: Data, stored: Rows, fitted: list[Fitted | None], in_order: bool) -> Floats:
-        """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their out-of-fold values."""
+        """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their
+        out-of-fold values.
+        """
         good = [one for one in fitted if one is not None and np.isfinite(one.trial.error)]
         if not good:
             raise ValueError(
@@ -923,11 +941,11 @@ def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
 def fit_expansion(rows: Observed, kind: Expansion) -> dict[str, Any] | None:
     """What `expand` needs for standardised rows: points (d, m) and maps (d, m, m); None where it does not apply or fit.
 
-    The kernel of the expanded table is KARMA's with s = sum over common columns of x x' + b(x, x'), b a Gaussian of the column's values or the
-    equality of its levels; counts grow by one factor, which the count scale takes out.
+    The kernel of the expanded table is KARMA's with s = sum over common columns of x x' + b(x, x'), b a Gaussian of the
+    column's values or the equality of its levels; counts grow by one factor, which the count scale takes out.
 
-    "gaussian": b(x, x') = exp(-(x - x')^2 / 2), through its values at m quantiles (Nystroem). "levels": one column a level for
-    columns of at most 8 values; others stay single.
+    "gaussian": b(x, x') = exp(-(x - x')^2 / 2), through its values at m quantiles (Nystroem). "levels": one column a
+    level for columns of at most 8 values; others stay single.
     """
     d = rows.shape[1]
     width = _BUMPS if kind == "gaussian" else _MOST_LEVELS

@@ -123,13 +123,13 @@ class _Stored(NamedTuple):
 class OnlineModel(AlgorithmOne):
     """Algorithm 1 of Hazan, Livni and Mansour over support rows: the same iterates as `PrimalModel` where both exist.
 
-    Only rows with a slope are stored. v = scale * sum_i first_i phi(x_i); `second` holds what the mean of the iterates must
-    not count twice, so that a step moves no older coefficient. A block of rows is compared with the stored rows at once and
-    then followed row by row; sums run in order of arrival, so that every block size makes the same decisions to the bit.
-    O(stored rows) kernel values a row.
+    Only rows with a slope are stored. v = scale * sum_i first_i phi(x_i); `second` holds what the mean of the iterates
+    must not count twice, so that a step moves no older coefficient. A block of rows is compared with the stored rows at
+    once and then followed row by row; sums run in order of arrival, so that every block size makes the same decisions
+    to the bit. O(stored rows) kernel values a row.
 
-    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block: no value f(x) moves by more than what
-    `lost` grows by times sqrt(k(x, x)).
+    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block: no value f(x) moves by more
+    than what `lost` grows by times sqrt(k(x, x)).
     """
 
     def __init__(

@@ -37,9 +37,9 @@ def aligned_copy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 class FeatureMap(NamedTuple):
     """A kernel of gamma 1, 2 or 3 on a number of columns, with its table whole or folded to 2^hash_bits entries.
 
-    (s + a n) g(n / c) is an inner product of x~ (values, constant, sqrt(a) indicators) with itself, repeated once for all,
-    once for every common column (weight 1 / c, with gamma = 3 also 1 / c^2) and once for every common pair (2 / c^2),
-    since n^2 = n + 2 C(n, 2).
+    (s + a n) g(n / c) is an inner product of x~ (values, constant, sqrt(a) indicators) with itself, repeated once for
+    all, once for every common column (weight 1 / c, with gamma = 3 also 1 / c^2) and once for every common pair (2 /
+    c^2), since n^2 = n + 2 C(n, 2).
     """
 
     form: KernelForm
@@ -76,7 +76,9 @@ def has_map(form: KernelForm) -> bool:
 
 
 def choose_map(form: KernelForm, n_columns: int, outputs: int, dtype: np.dtype[np.floating], memory: int) -> FeatureMap:
-    """The whole table if two of it (weights and their average) fit in `memory` bytes, else the largest folded one that does."""
+    """The whole table if two of it (weights and their average) fit in `memory` bytes, else the largest folded one that
+    does.
+    """
     columns = n_columns + (form.constant != 0)
     width = -(-columns * (2 if form.indicators else 1) // 16) * 16
     rows = 1 + (form.gamma > 1) * columns + (form.gamma > 2) * columns * (columns - 1) // 2
@@ -112,13 +114,14 @@ class AscentResult(NamedTuple):
 class PrimalModel(AlgorithmOne):
     """Linear learner on the explicit features of a kernel with gamma 1, 2 or 3.
 
-    `partial_fit` is Algorithm 1 of Hazan, Livni and Mansour, with the same iterates as over support rows; `ascend` is dual
-    coordinate ascent on the batch objective. One row costs O(o^2) for gamma = 2, with o entries observed, whatever the
-    number of rows.
+    `partial_fit` is Algorithm 1 of Hazan, Livni and Mansour, with the same iterates as over support rows; `ascend` is
+    dual coordinate ascent on the batch objective. One row costs O(o^2) for gamma = 2, with o entries observed, whatever
+    the number of rows.
 
-    On a wide table, one that no cache holds, steps are taken by blocks of rows, so that the table is read once a block instead of
-    once a row. The last rows, up to a whole block of them, are pending: kept as support rows with their coefficients, not yet in
-    the table. Blocks are counted from the first row ever seen, so that how calls are cut makes no difference to a bit.
+    On a wide table, one that no cache holds, steps are taken by blocks of rows, so that the table is read once a block
+    instead of once a row. The last rows, up to a whole block of them, are pending: kept as support rows with their
+    coefficients, not yet in the table. Blocks are counted from the first row ever seen, so that how calls are cut makes
+    no difference to a bit.
     """
 
     def __init__(
@@ -357,8 +360,8 @@ class PrimalModel(AlgorithmOne):
     ) -> AscentResult:
         """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative duality gap.
 
-        The same objective as the solvers over a Gram; afterwards the model is its solution. It goes on from what it found `before` on the same
-        rows with other `upper`. O(o^2) a row and sweep.
+        The same objective as the solvers over a Gram; afterwards the model is its solution. It goes on from what it
+        found `before` on the same rows with other `upper`. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         arrays: dict[str, Any] = self._arrays(data) | {"loss": self.loss, "epsilon": self.epsilon}
@@ -472,8 +475,9 @@ def _is_wide(table: FeatureMap, dtype: np.dtype[Any]) -> bool:
 def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[str, Any]:
     """One state from those of weight tables that went on from the same state (or none) with rows of their own.
 
-    Tables are averaged with the rows each learned since as weights, iterate and running mean alike; the clock stands at all rows
-    together, so that learning can go on. This is averaging of iterates, not the model of one machine that saw all rows.
+    Tables are averaged with the rows each learned since as weights, iterate and running mean alike; the clock stands at
+    all rows together, so that learning can go on. This is averaging of iterates, not the model of one machine that saw
+    all rows.
 
     Parameters
     ----------
