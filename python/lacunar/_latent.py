@@ -37,8 +37,8 @@ def latent_rows(
 ) -> LatentRows:
     """Coordinates (V_O^T V_O + ridge I)^-1 V_O^T x_O of rows (n, D) in a basis (D, d); zero for an empty row.
 
-    With `ridge` = sigma^2 and coordinates of unit variance this is the posterior mean, sigma^2 times the inverse its covariance.
-    O(o d^2 + d^3) a row of o entries; the same for any number of threads.
+    With `ridge` = sigma^2 and coordinates of unit variance this is the posterior mean, sigma^2 times the inverse its
+    covariance. O(o d^2 + d^3) a row of o entries; the same for any number of threads.
     """
     n, d = rows.shape[0], basis.shape[1]
     if rows.shape[1] != len(basis):  # a model file may say anything, and the core reads without a look
@@ -68,8 +68,8 @@ def _refuse_overflow(latent: Floats) -> None:
     finite = np.isfinite(latent)
     if not finite.all():
         raise ValueError(
-            f"X must hold values whose sums float64 can hold; those of row {int(np.argmin(finite.all(axis=1)))} overflow. "
-            f"Leave out values beyond {LARGEST:g}, or scale the columns."
+            f"X must hold values whose sums float64 can hold; those of row {int(np.argmin(finite.all(axis=1)))} "
+            f"overflow. Leave out values beyond {LARGEST:g}, or scale the columns."
         )
 
 

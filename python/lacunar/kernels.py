@@ -1,6 +1,7 @@
 """The KARMA kernel on observed entries (Hazan, Livni, Mansour 2015, Theorem 4), as plain functions.
 
-First `karma_kernel`, the function of any table; then `KernelForm`, one kernel and its constants; and the calls of the core.
+First `karma_kernel`, the function of any table; then `KernelForm`, one kernel and its constants; and the calls of the
+core.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def karma_kernel(
 ) -> NDArray[Any] | sp.csr_array:
     """KARMA kernel between partially observed rows.
 
-    k(x, x') = g(|o n o'| / c) <x, x'> over the columns observed in both, with g(u) = 1 + u + ... + u^(gamma - 1). Linear
-    learners on its feature space compete with the best linear learner that sees the complete low-rank data.
+    k(x, x') = g(|o n o'| / c) <x, x'> over the columns observed in both, with g(u) = 1 + u + ... + u^(gamma - 1).
+    Linear learners on its feature space compete with the best linear learner that sees the complete low-rank data.
 
     Parameters
     ----------
@@ -109,8 +110,8 @@ def karma_kernel(
 
     Notes
     -----
-    The kernel is that of [1]_, Theorem 4. Time O(n m d / lanes) on dense tables, O(n m o) by sparse rows and O(n m v) by
-    inverted index, for o entries a row and v common ones.
+    The kernel is that of [1]_, Theorem 4. Time O(n m d / lanes) on dense tables, O(n m o) by sparse rows and O(n m v)
+    by inverted index, for o entries a row and v common ones.
 
     References
     ----------
@@ -222,23 +223,26 @@ def check_sparse_output(single: bool, constant: float, out: object, degree: int)
     if not single or constant != 0 or out is not None:
         raise ValueError(
             "dense_output=False needs one gamma, constant=0 (with a constant no pair is zero) and no out; got "
-            f"{'one gamma' if single else 'several gammas'}, constant={constant:g}, out={'given' if out is not None else None}."
+            f"{'one gamma' if single else 'several gammas'}, constant={constant:g}, "
+            f"out={'given' if out is not None else None}."
         )
 
 
 def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]) -> None:
-    """ValueError for a kernel whose numbers, from smallest divisor to largest value, leave the range of the dtype; it is not computed."""
+    """ValueError for a kernel whose numbers, from smallest divisor to largest value, leave the range of the dtype; it
+    is not computed.
+    """
     smallest, largest = needed
     limits = np.finfo(dtype)
     if not largest < float(limits.max) / 4:
         raise ValueError(
-            f"the kernel must be representable in {dtype}; gamma={gamma:g} and these values need numbers up to {largest:.3g}. "
-            "Use count_scale='mean', a smaller gamma, columns of smaller scale, or float64."
+            f"the kernel must be representable in {dtype}; gamma={gamma:g} and these values need numbers up to "
+            f"{largest:.3g}. Use count_scale='mean', a smaller gamma, columns of smaller scale, or float64."
         )
     if not smallest > float(limits.tiny) / float(limits.eps):
         raise ValueError(
-            f"the kernel must not be divided by numbers below the precision of {dtype}; normalize needs 1 / {smallest:.3g}. "
-            "Use columns of larger scale, normalize=None, or float64."
+            f"the kernel must not be divided by numbers below the precision of {dtype}; normalize needs 1 / "
+            f"{smallest:.3g}. Use columns of larger scale, normalize=None, or float64."
         )
 
 
@@ -261,13 +265,13 @@ def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
 
     Notes
     -----
-    Theorem 4 of Hazan, Livni and Mansour (2015) has whole gamma only; the quotient (u^gamma - 1) / (u - 1) at other gamma gives no
-    positive semi-definite kernel. The mixture does. Proof: N with N_ij = |o_i n o_j| is the Gram of the 0/1 masks of the rows, and S
-    with S_ij = <x_i, x_j> over common columns is the Gram of the rows filled with zeros. Both are positive semi-definite, so
-    S * N^p is for every whole p >= 0 (entrywise products keep this: Schur), and so is a sum of these with weights >= 0. The
-    weights here are 1 and t, with powers of the count scale c > 0. The same holds for S + a N, a >= 0, in place of S.
-    The mixture is continuous in gamma, agrees with the theorem at whole gamma, and its features are those of phi_(k+1) with the
-    sequences of k + 1 columns weighed by sqrt(t).
+    Theorem 4 of Hazan, Livni and Mansour (2015) has whole gamma only; the quotient (u^gamma - 1) / (u - 1) at other
+    gamma gives no positive semi-definite kernel. The mixture does. Proof: N with N_ij = |o_i n o_j| is the Gram of the
+    0/1 masks of the rows, and S with S_ij = <x_i, x_j> over common columns is the Gram of the rows filled with zeros.
+    Both are positive semi-definite, so S * N^p is for every whole p >= 0 (entrywise products keep this: Schur), and so
+    is a sum of these with weights >= 0. The weights here are 1 and t, with powers of the count scale c > 0. The same
+    holds for S + a N, a >= 0, in place of S. The mixture is continuous in gamma, agrees with the theorem at whole
+    gamma, and its features are those of phi_(k+1) with the sequences of k + 1 columns weighed by sqrt(t).
 
     Examples
     --------
@@ -309,7 +313,9 @@ def _mean(values: NDArray[Any], weight: Floats | None, empty: float) -> float:
 
 
 class RowSums(NamedTuple):
-    """What kernels read of single rows (n,), sums of squares and numbers of observed columns, and the largest modulus of an entry."""
+    """What kernels read of single rows (n,), sums of squares and numbers of observed columns, and the largest modulus
+    of an entry.
+    """
 
     squares: Floats
     sizes: NDArray[Any]
@@ -347,10 +353,11 @@ class PairSums(NamedTuple):
 class KernelForm:
     """One kernel of the family, with every data-dependent constant fitted.
 
-    k(x, x') = (s + constant^2 + indicators (n + [constant])) g((n + [constant]) / count_scale) / trace, where s and n are
-    the sum over and the number of common observed columns, and [constant] is 1 when there is a constant feature. With
-    ``cosine`` the value is divided by sqrt(k(x, x) k(x', x')) instead; a row of zero norm stays zero. With ``degree`` p > 1
-    the kernel is ((k + coef0) / (1 + coef0))^p, the composition of section 6 of the paper; its diagonal stays near 1.
+    k(x, x') = (s + constant^2 + indicators (n + [constant])) g((n + [constant]) / count_scale) / trace, where s and n
+    are the sum over and the number of common observed columns, and [constant] is 1 when there is a constant feature.
+    With ``cosine`` the value is divided by sqrt(k(x, x) k(x', x')) instead; a row of zero norm stays zero. With
+    ``degree`` p > 1 the kernel is ((k + coef0) / (1 + coef0))^p, the composition of section 6 of the paper; its
+    diagonal stays near 1.
 
     Attributes
     ----------
@@ -457,7 +464,9 @@ class KernelForm:
         return values
 
     def compose(self, values: NDArray[Any]) -> None:
-        """From k to ((k + coef0) / (1 + coef0))^degree, in place; by products, whose bits do not depend on the place."""
+        """From k to ((k + coef0) / (1 + coef0))^degree, in place; by products, whose bits do not depend on the
+        place.
+        """
         if self.degree == 1:
             return
         values += values.dtype.type(self.coef0)
@@ -474,8 +483,8 @@ class KernelForm:
     def range_needed(self, *tables: RowSums) -> tuple[float, float]:
         """Bounds (smallest, largest) on every number met on the way to the kernel between rows of these tables. O(n).
 
-        By Cauchy-Schwarz no sum and no kernel value exceeds the larger of two diagonals. The smallest is that of what is
-        divided by: the trace and, for the cosine, norms of rows that are not zero.
+        By Cauchy-Schwarz no sum and no kernel value exceeds the larger of two diagonals. The smallest is that of what
+        is divided by: the trace and, for the cosine, norms of rows that are not zero.
         """
         on_sum, on_count, base = map(abs, self.coefficients())
         counts = max(int(rows.sizes.max(initial=0)) for rows in tables)
@@ -519,10 +528,12 @@ class KernelForm:
 
 @dataclass(frozen=True)
 class RadialForm:
-    """exp(-D / (2 length^2)), or with ``laplace`` exp(-sqrt(D) / length), on rows filled by column means, and their masks.
+    """exp(-D / (2 length^2)), or with ``laplace`` exp(-sqrt(D) / length), on rows filled by column means, and their
+    masks.
 
-    D(x, x') = |z - z'|^2 + mask |o - o'|^2, where z is the standardised row with 0 (the mean), or a completion, where an entry is
-    missing, and o tells what is observed: a positive semi-definite kernel, since it is one of the vectors (z, sqrt(mask) o).
+    D(x, x') = |z - z'|^2 + mask |o - o'|^2, where z is the standardised row with 0 (the mean), or a completion, where
+    an entry is missing, and o tells what is observed: a positive semi-definite kernel, since it is one of the vectors
+    (z, sqrt(mask) o).
 
     Attributes
     ----------
@@ -589,7 +600,9 @@ def fitted_kernels(
 def _arguments(
     forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]
 ) -> tuple[_Entries, _Constants]:
-    """What the core takes, in the dtype of the result: the entries of both tables; coefficients, tables and scales of the forms."""
+    """What the core takes, in the dtype of the result: the entries of both tables; coefficients, tables and scales of
+    the forms.
+    """
     rows = [RowSums.of(X)] if Y is None else [RowSums.of(X), RowSums.of(Y)]
     for form in forms:
         refuse_range(form.range_needed(*rows), form.gamma, dtype)

@@ -1,4 +1,6 @@
-"""Whatever learns is found in the package by itself: a call that fails leaves the object as it was, whichever class and method."""
+"""Whatever learns is found in the package by itself: a call that fails leaves the object as it was, whichever class and
+method.
+"""
 
 import copy
 import importlib
@@ -23,7 +25,8 @@ from lacunar.papers import karma as papers_of_karma
 from lacunar.papers import slrm, subspace
 from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
 
-# Public methods that learn, besides those whose name begins with "fit"; `run` keeps what was told before it failed, as it says.
+# Public methods that learn, besides those whose name begins with "fit"; `run` keeps what was told before it failed, as
+# it says.
 LEARN = {
     "partial_fit",
     "learn_one",
@@ -69,7 +72,7 @@ def learning_methods():
     return found
 
 
-# -- for every class a fitted object, and for every method a call that succeeds and calls that must not ------------------
+# -- for every class a fitted object, and for every method a call that succeeds and calls that must not ---------------
 
 
 def infinite(table):
@@ -328,7 +331,9 @@ def test_every_method_that_learns_is_tried():
 
 
 def whole_state(model):
-    """All that an object is; of a classifier of pairs what it answers, as ids that a failed call brought may stay known."""
+    """All that an object is; of a classifier of pairs what it answers, as ids that a failed call brought may stay
+    known.
+    """
     if isinstance(model, PairClassifier):
         return state(
             [model.decision_function(PAIRS), model.n_seen_, model.n_updates_, model.n_mistakes_, model.classes_]
@@ -398,7 +403,9 @@ def displays():
 
 
 def test_a_picture_that_fails_leaves_the_display():
-    """Axes that are none, a keyword that matplotlib does not know: what was drawn before is what the display still holds."""
+    """Axes that are none, a keyword that matplotlib does not know: what was drawn before is what the display still
+    holds.
+    """
     drawn, pyplot = [display.plot() for display in displays()], pytest.importorskip("matplotlib.pyplot")
     assert {type(display) for display in drawn} == {cls for cls in public_classes() if hasattr(cls, "plot")}
     for display in drawn:

@@ -1,4 +1,6 @@
-"""Labels keep the type that users gave, rows without a label are counted, and frames of text, sizes of numbers and threads are checked."""
+"""Labels keep the type that users gave, rows without a label are counted, and frames of text, sizes of numbers and
+threads are checked.
+"""
 
 import datetime
 import warnings
@@ -125,7 +127,10 @@ def test_streams_keep_their_classes():
 
 @pytest.mark.parametrize(
     "y",
-    [pd.Series([1.5, None] * 20, dtype="Float64"), pl.Series([1.5, None] * 20), pd.Series([1, None] * 20, dtype="Int64"), pa.array([1, None] * 20)],
+    [
+        pd.Series([1.5, None] * 20, dtype="Float64"), pl.Series([1.5, None] * 20),
+        pd.Series([1, None] * 20, dtype="Int64"), pa.array([1, None] * 20),
+    ],
     ids=["Float64", "polars", "Int64", "Arrow"],
 )  # fmt: skip
 def test_numbers_with_missing_ones(y):
@@ -146,7 +151,7 @@ def test_dates_are_no_targets():
                 model.fit(X, y)
 
 
-# -- rows without a label -----------------------------------------------------------------------------------------------
+# -- rows without a label ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -169,7 +174,7 @@ def test_rows_without_a_label_are_counted_once(model):
     assert not [w for w in said if "lack a label" in str(w.message)]
 
 
-# -- frames of text and dates -------------------------------------------------------------------------------------------
+# -- frames of text and dates -----------------------------------------------------------------------------------------
 
 
 WORDS = [None, "7", "b", "c"] * 10
@@ -216,7 +221,7 @@ def test_a_frame_of_text_with_a_date_column_goes_to_the_learner():
     assert TableEncoder().fit(frame).kinds_ == ["category", "date", "number"]
 
 
-# -- sizes of numbers ---------------------------------------------------------------------------------------------------
+# -- sizes of numbers -------------------------------------------------------------------------------------------------
 
 
 # `raw` numbers matter to these: the paper's own settings, and subspaces of rows as they are.
@@ -316,7 +321,7 @@ def test_the_learner_scales_targets(power):
     np.testing.assert_array_equal(clone(model).fit(X, np.ldexp(y, power)).predict(X), np.ldexp(expected, power))
 
 
-# -- threads ------------------------------------------------------------------------------------------------------------
+# -- threads ----------------------------------------------------------------------------------------------------------
 
 
 THREADED = {
@@ -347,7 +352,7 @@ def test_numbers_of_threads_are_python_integers():
     assert type(thread_count(np.int64(3))) is int
 
 
-# -- functions that take labels -----------------------------------------------------------------------------------------
+# -- functions that take labels ---------------------------------------------------------------------------------------
 
 
 def test_functions_read_labels_of_any_library():

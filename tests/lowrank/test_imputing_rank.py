@@ -144,7 +144,9 @@ def test_errors_of_moments_are_those_of_predicted_entries():
 
 
 def test_noise_has_the_variance_of_a_covariance_of_rows_with_missing_entries():
-    """Entries of 600 covariances of normal rows, of which two thirds are seen, and of 600 draws; entries of a row of both correlate alike."""
+    """Entries of 600 covariances of normal rows, of which two thirds are seen, and of 600 draws; entries of a row of
+    both correlate alike.
+    """
     rng = np.random.default_rng(1)
     mix, n, d = rng.normal(size=(5, 5)), 400, 5
     covariances, truth = [], mix.T @ mix

@@ -1,4 +1,6 @@
-"""Label weights from sums over rows are scikit-learn's from the rows; the start by products is the singular vectors'."""
+"""Label weights from sums over rows are scikit-learn's from the rows; the start by products is the singular
+vectors'.
+"""
 
 import numpy as np
 import pytest

@@ -149,7 +149,7 @@ def test_lists_are_copied_out_of_the_callers_buffers(order, index, dtype, monkey
     assert sound(came)
 
 
-# -- what counts as ours ------------------------------------------------------------------------------------------------
+# -- what counts as ours ----------------------------------------------------------------------------------------------
 
 
 def test_a_read_only_view_of_writable_memory_is_not_believed(tmp_path):
@@ -218,13 +218,14 @@ def test_nothing_that_is_ours_is_copied_again(tmp_path, monkeypatch):
         POPCA(2).fit(of).transform(given)
 
 
-# -- triplets -----------------------------------------------------------------------------------------------------------
+# -- triplets ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sorted", "unsorted", "missing"])
 def test_triplets_that_change_while_they_are_read_break_nothing(mode):
-    # In a process of its own: what it guards against corrupts the heap. tests/cpp changes them between the two readings.
+    # In a process of its own: what it guards against corrupts the heap. tests/cpp changes them between the two
+    # readings.
     code = f"""
         import sys, threading, time
         import numpy as np
