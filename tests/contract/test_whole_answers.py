@@ -54,7 +54,7 @@ def test_every_class_that_learns_in_fit_alone_answers_whole():
     assert all(hasattr(cls, "_answers_whole") for cls in classes())
 
 
-def test_no_class_that_learns_in_steps_does_without_turns():
+def test_no_class_that_learns_in_steps_does_without_a_lock():
     assert not any(
         hasattr(type(model), "_answers_whole") for model in LEARNERS.values() if hasattr(model, "partial_fit")
     )

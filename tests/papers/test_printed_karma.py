@@ -94,13 +94,18 @@ def test_a_function_that_gives_1_over_rho_t_gives_the_printed_iterates():
 
 
 @pytest.mark.parametrize("step", [0.0, -1.0, np.nan, np.inf])
-def test_what_is_no_step_is_refused_and_nothing_is_learned(step):
+def test_what_is_no_step_is_refused_and_rows_before_are_learned(step):
     X, y = table()
-    model = PrintedKarmaClassifier(rho=0.5, eta=lambda t: 1 / t if t <= 100 else step).fit(X, y > 0)
-    before = model.decision_function(X)
+    model, twin = (
+        PrintedKarmaClassifier(rho=0.5, eta=lambda t: 1 / t if t <= 100 else step).fit(X, y > 0) for _ in range(2)
+    )
+    rows = 100 - model.n_rows_seen_
     with pytest.raises(ValueError, match=r"eta must give finite steps > 0; eta\(101\) is"):
         model.partial_fit(X, y > 0)
-    np.testing.assert_array_equal(model.decision_function(X), before)
+    assert model.n_rows_seen_ == 100
+    np.testing.assert_array_equal(
+        model.decision_function(X), twin.partial_fit(X[:rows], y[:rows] > 0).decision_function(X)
+    )
 
 
 def test_a_model_with_a_number_is_saved(tmp_path):
