@@ -49,8 +49,7 @@ def main():
     model = learners["genres"]
     model.add_col("film 80", {"genre": "space"})
     for fan in (f"person {(taste == k).argmax()}" for k in (2, 0)):
-        print(f"{fan} likes it with probability {model.predict_proba_one(fan, 'film 80')[True]:.2f}", end="; ")
-    print()
+        print(f"{fan} likes it with probability {model.predict_proba_one(fan, 'film 80')[True]:.2f}")
     model.learn_one("someone new", "film 80", True)
     file = Path(tempfile.mkdtemp()) / "likes.lacunar"
     save_model(model, file)

@@ -16,9 +16,9 @@ from faulty import Fault, calls_of, quiet
 import lacunar
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar._lock import WholeRows, changes, reads
-from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
+from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
-from lacunar.papers.completion import PrintedMEG
+from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
 from lacunar.papers.karma import PrintedKarmaClassifier, PrintedKarmaRegressor
 
 RNG = np.random.default_rng(0)

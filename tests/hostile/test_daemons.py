@@ -14,7 +14,8 @@ import sys, tempfile, threading, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np
 from lacunar import KarmaOnlineClassifier, KarmaRegressor, Observed, POPCA
-from lacunar.completion import Graph, MatrixExponentiatedGradient, OnlineMatrixClassifier
+from lacunar.completion import Graph, OnlineMatrixClassifier
+from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.lowrank import PETRELS, GaussianRegressor
 from lacunar.observed import ObservedFile, write_batches
 

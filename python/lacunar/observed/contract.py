@@ -165,8 +165,9 @@ def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArra
 def refuse_no_table(X: Any) -> None:
     """TypeError for what holds no rows and columns that a door reads, with what to pass in its place."""
     if isinstance(X, np.ndarray):
-        _refuse_masked_records(X, "X")  # before their shape, which is that of one column
-        refuse_other_kinds(X.dtype)
+        if X.dtype.names is not None:  # before their shape, which is that of one column
+            _refuse_masked_records(X, "X")
+            refuse_other_kinds(X.dtype)
         check_two_dimensional(X)
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 0:
         _refuse_flat(X)

@@ -455,7 +455,7 @@ def _refuse_unfit(values: NDArray[Any], known: NDArray[np.bool_], unknown: Unkno
 
 def _refuse_all_unknown(known: NDArray[np.bool_]) -> None:
     """ValueError where a target (n,), or a column of targets (n, targets), has no row that is known."""
-    nowhere = np.flatnonzero(~known.reshape(len(known), -1).any(axis=0))
+    nowhere = np.flatnonzero(~np.atleast_1d(known.any(axis=0)))
     if nowhere.size:
         where = f"every row of target {int(nowhere[0])}" if known.ndim == 2 else "every row"
         raise ValueError(

@@ -122,64 +122,63 @@ class Measurement(NamedTuple):
 class MeasuringLoop(WholeCopies):
     """Buys missing entries of rows one after another, by what they would tell about the target, within a budget a row.
 
-        `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in
-        any order.
+    `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in
+    any order.
 
-        Parameters
-        ----------
-        model : fitted model with `value_of_measuring`
-            `GaussianRegressor`, `LacunarRegressor` or `LacunarClassifier`. It is not changed.
-        budget : float, default=3
-            Most that the entries of one row may cost together, > 0.
-        cost : array-like of shape (d,), default=None
-            Prices of the columns, > 0; None is 1 each. Entries are bought by value over price.
-        least_value : float, default=0
-            An entry whose value over price is not above it is never bought, >= 0.
+    Parameters
+    ----------
+    model : fitted model with `value_of_measuring`
+        `GaussianRegressor`, `LacunarRegressor` or `LacunarClassifier`. It is not changed.
+    budget : float, default=3
+        Most that the entries of one row may cost together, > 0.
+    cost : array-like of shape (d,), default=None
+        Prices of the columns, > 0; None is 1 each. Entries are bought by value over price.
+    least_value : float, default=0
+        An entry whose value over price is not above it is never bought, >= 0.
 
-        Attributes
-        ----------
-        rows_ : ndarray of shape (m, d)
-            Rows with what has been measured.
-        spent_ : ndarray of shape (m,)
-            What was paid for each.
-        pending_ : dict of int to Measurement
-            What was asked for and not told yet, by row.
+    Attributes
+    ----------
+    rows_ : ndarray of shape (m, d)
+        Rows with what has been measured.
+    spent_ : ndarray of shape (m,)
+        What was paid for each.
+    pending_ : dict of int to Measurement
+        What was asked for and not told yet, by row.
 
-        Raises
-        ------
-        ValueError
-            Prices or a budget that are not above 0, rows of other columns than the model's.
+    Raises
+    ------
+    ValueError
+        Prices or a budget that are not above 0, rows of other columns than the model's.
 
-        See Also
-        --------
-        value_of_measuring : The values alone, by a shrunk model of training rows.
-        lacunar.active.ActivePOPCA : Which attributes of new rows teach the covariance most, without a target.
+    See Also
+    --------
+    value_of_measuring : The values alone, by a shrunk model of training rows.
+    lacunar.active.ActivePOPCA : Which attributes of new rows teach the covariance most, without a target.
 
-        Notes
-        -----
-        One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking again once it is
-        known, is greedy: no plan of several entries ahead.
+    Notes
+    -----
+    One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking again once it is
+    known, is greedy: no plan of several entries ahead.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from lacunar.lowrank import GaussianRegressor
-    from lacunar.lowrank.gaussian import check_prices
-        >>> from lacunar.uncertainty import MeasuringLoop
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(300, 3))
-        >>> model = GaussianRegressor().fit(X, X @ [3.0, 2.0, 0.0])
-        >>> loop = MeasuringLoop(model, budget=2)
-        >>> loop.add([[np.nan, np.nan, np.nan]])
-        array([0])
-        >>> while requests := loop.ask():
-        ...     for request in requests:
-        ...         print("measure column", request.column)
-        ...         loop.tell(request, 1.0)
-        measure column 0
-        measure column 1
-        >>> loop.rows_
-        array([[ 1.,  1., nan]])
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import GaussianRegressor
+    >>> from lacunar.uncertainty import MeasuringLoop
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> model = GaussianRegressor().fit(X, X @ [3.0, 2.0, 0.0])
+    >>> loop = MeasuringLoop(model, budget=2)
+    >>> loop.add([[np.nan, np.nan, np.nan]])
+    array([0])
+    >>> while requests := loop.ask():
+    ...     for request in requests:
+    ...         print("measure column", request.column)
+    ...         loop.tell(request, 1.0)
+    measure column 0
+    measure column 1
+    >>> loop.rows_
+    array([[ 1.,  1., nan]])
     """
 
     _written: ClassVar[tuple[str, ...]] = ("rows_", "spent_", "pending_", "_refused")
