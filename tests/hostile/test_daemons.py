@@ -13,6 +13,10 @@ BEGINNING = """
 import sys, tempfile, threading, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np
+# NumPy's own C++ (numpy.unique by hashing, since 2.3) aborts when such a thread is in it: it is sorted here, as before.
+sets = getattr(np.lib, "_arraysetops_impl", None)
+if hasattr(sets, "_unique_hash"):
+    sets._unique_hash = lambda *args, **options: NotImplemented
 from lacunar import KarmaOnlineClassifier, KarmaRegressor, Observed, POPCA
 from lacunar.completion import Graph, OnlineMatrixClassifier
 from lacunar.papers.completion import MatrixExponentiatedGradient
