@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tracemalloc
 
 import pytest
 
@@ -49,9 +50,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(autouse=True)
-def _figures_are_closed():
-    """Else a test is warned of figures that the tests before it left open, whichever those are in its process."""
+def _nothing_is_left_open():
+    """Else a test is warned of figures, and counts memory, of the tests before it, whichever those are in its process."""
     yield
+    tracemalloc.stop()  # which the judge of hostile files leaves on from input to input
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:
         pyplot.close("all")
