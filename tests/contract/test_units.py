@@ -4,6 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
+from rounding import rounding
 from sklearn.base import RegressorMixin, clone
 
 import lacunar
@@ -84,11 +85,16 @@ def predictions(model, fit, a=1.0, b=0.0, scales=1.0, shifts=0.0):
     return (fit(model, columns[TRAIN], a * Y[TRAIN] + b).predict(columns[NEW]) - b) / a
 
 
+def slack(model):
+    """Share of the spread that other units may change: a stream of KARMA's adds its steps up in a table of float32."""
+    return rounding(np.float32, len(Y[TRAIN])) if isinstance(model, KarmaOnlineRegressor) else 1e-6
+
+
 @pytest.mark.parametrize(("model", "fit"), FITS, ids=lambda part: getattr(part, "__name__", repr(part)))
 @pytest.mark.parametrize(("a", "b"), [(1e-3, 0.0), (1000.0, 0.0), (-1.0, 0.0), (1.0, 1e4), (1000.0, 1e4)])
 def test_predictions_are_in_the_unit_of_y(model, fit, a, b):
     plain = predictions(model, fit)
-    np.testing.assert_allclose(predictions(model, fit, a, b), plain, rtol=0, atol=1e-6 * Y.std())
+    np.testing.assert_allclose(predictions(model, fit, a, b), plain, rtol=0, atol=slack(model) * Y.std())
     assert np.std(plain) > 0.1 * Y.std()
 
 
@@ -96,7 +102,7 @@ def test_predictions_are_in_the_unit_of_y(model, fit, a, b):
 def test_units_of_columns_change_no_prediction(model, fit):
     scales, shifts = 10.0 ** np.arange(-3, 3), [0.0, 10.0, 0.0, -1.0, 0.0, 5.0]
     changed = predictions(model, fit, scales=scales, shifts=shifts)
-    np.testing.assert_allclose(changed, predictions(model, fit), rtol=0, atol=1e-6 * Y.std())
+    np.testing.assert_allclose(changed, predictions(model, fit), rtol=0, atol=slack(model) * Y.std())
 
 
 def test_last_bits_choose_no_split():
