@@ -38,4 +38,4 @@ def case(
     return enter
 
 
-from hot import active, baselines, estimators, karma, pairs, regressions, subspaces, tables  # noqa: E402, F401  their import enters their cases
+from bench.hot import active, baselines, estimators, karma, pairs, regressions, subspaces, tables  # noqa: E402, F401  their import enters their cases

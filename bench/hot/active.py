@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hot import case
-from hot.subspaces import missed
+from bench.hot import case
+from bench.hot.subspaces import missed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.papers.subspace import PrintedMBEG
 

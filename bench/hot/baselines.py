@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from hot import case
-from hot.data import low_rank
-from hot.estimators import learned
+from bench.hot import case
+from bench.hot.data import low_rank
+from bench.hot.estimators import learned
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 KINDS = {

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from hot import case
-from hot.data import low_rank
-from hot.tables import scratch
+from bench.hot import case
+from bench.hot.data import low_rank
+from bench.hot.tables import scratch
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from hot import case
-from hot.data import dense_and_mask, low_rank
+from bench.hot import case
+from bench.hot.data import dense_and_mask, low_rank
 from lacunar.karma import KarmaFeatures
 from lacunar.karma.solvers import OnlineModel, PrimalModel, solve_crammer_singer, solve_dual
 from lacunar.kernels import KernelForm, karma_kernel

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
-from hot import case
-from hot.tables import scratch
+from bench.hot import case
+from bench.hot.tables import scratch
 from lacunar.completion import (
     Features,
     Graph,

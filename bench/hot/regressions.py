@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from hot import case
-from hot.data import low_rank
-from hot.subspaces import close_to
+from bench.hot import case
+from bench.hot.data import low_rank
+from bench.hot.subspaces import close_to
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,

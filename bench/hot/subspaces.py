@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from hot import case
-from hot.data import dense_and_mask, low_rank
+from bench.hot import case
+from bench.hot.data import dense_and_mask, low_rank
 from lacunar.lowrank import POPCA, column_pair_sums
 from lacunar.papers.subspace import PrintedPOPCA
 

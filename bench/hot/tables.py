@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hot import case
-from hot.data import low_rank
+from bench.hot import case
+from bench.hot.data import low_rank
 from lacunar import Observed
 from lacunar.observed import read_batches
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import records
 from bench.papers._report import HEADER, Report
 from bench.papers._run import Cell, Run, Unavailable, plain
+from bench.tools import records
 
 # Name of the module -> what it redraws.
 EXPERIMENTS = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.records import bare, commit, digest, library
+from bench.tools.records import bare, commit, digest, library
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 

@@ -1,6 +1,6 @@
 """The tools that watch speed: comparing two timed runs, counting instructions out of callgrind's dumps."""
 
-import importlib.util
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -9,18 +9,16 @@ import pytest
 
 from lacunar import _core, _linalg
 
-BENCH = Path(__file__).parents[2] / "bench"
-if not (BENCH / "compare.py").is_file():
+ROOT = Path(__file__).parents[2]
+if not (ROOT / "bench" / "tools" / "compare.py").is_file():
     pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
 
 
 def load(name, monkeypatch):
-    """A script of bench/ as a module, with its neighbours importable."""
-    monkeypatch.syspath_prepend(str(BENCH))
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """A tool of bench/ as a module of its own, in which a test may replace names."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.delitem(sys.modules, f"bench.tools.{name}", raising=False)
+    return importlib.import_module(f"bench.tools.{name}")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Records and the pages that are made of them: `python -m bench.records`."""
+"""Records and the pages that are made of them: `python -m bench.tools.records`."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-if not (ROOT / "bench" / "records.py").is_file():
+if not (ROOT / "bench" / "tools" / "records.py").is_file():
     pytest.skip("bench is not beside the tests", allow_module_level=True)
 sys.path.insert(0, str(ROOT))
-records = pytest.importorskip("bench.records")
+records = pytest.importorskip("bench.tools.records")
 
 PAGE = """# A page
 
@@ -25,7 +25,7 @@ SCRIPT = "# a comment\nfrom lacunar.lowrank import GROUSE\n\n\ndef run():\n    r
 def house(tmp_path, monkeypatch):
     """A folder with one page, one script and its record."""
     (tmp_path / "docs" / "measured").mkdir(parents=True)
-    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "tools").mkdir(parents=True)
     (tmp_path / "bench" / "some.py").write_text(SCRIPT)
     (tmp_path / "docs" / "measured" / "page.md").write_text(PAGE)
     (tmp_path / "python").symlink_to(ROOT / "python")
@@ -86,7 +86,7 @@ def race(row_b):
 
 
 def test_a_view_puts_ours_beside_the_best_of_its_rivals(house):
-    (house / "bench" / "views.toml").write_text(VIEW)
+    (house / "bench" / "tools" / "views.toml").write_text(VIEW)
     race("| b | .40 | **1e-3** | .20 | - | .1 |")
     page = house / "docs" / "measured" / "page.md"
     page.write_text("# A page\n\n<!-- table duels -->\n<!-- /table -->\n")
@@ -100,7 +100,7 @@ def test_a_view_puts_ours_beside_the_best_of_its_rivals(house):
 
 
 def test_a_view_of_a_row_that_is_not_there_is_an_error(house):
-    (house / "bench" / "views.toml").write_text(VIEW)
+    (house / "bench" / "tools" / "views.toml").write_text(VIEW)
     race("| c | .40 | .1 | .2 | .3 | .1 |")
     (house / "docs" / "measured" / "page.md").write_text("# A page\n\n<!-- table duels -->\n<!-- /table -->\n")
     with pytest.raises(SystemExit, match=r"the row 'b' of the record race, which has a, c\."):
@@ -165,7 +165,7 @@ def test_rows_are_told_apart_by_as_many_cells_as_needed():
 
 
 def test_what_a_command_prints_is_its_record(house, capsys):
-    (house / "bench" / "records.toml").write_text(
+    (house / "bench" / "tools" / "records.toml").write_text(
         '[some]\ncommand = "ANSWER=42 python bench/some.py --rows 3"\nrepeats = "once"\n'
         '[plain]\ncommand = "python bench/plain.py"\nrepeats = "twice"\nlines = "error"\n'
         '[broken]\ncommand = "python bench/broken.py"\nrepeats = "never"\n'

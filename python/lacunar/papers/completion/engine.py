@@ -23,7 +23,7 @@ from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whol
 Indices = NDArray[np.int32]
 Cells = dict[str, Any]  # `Engine.cells`
 Coordinates = Callable[[Indices], tuple[Floats, Floats]]
-# Measured with bench/bench_completion.py: one decomposition of N vertices costs what 0.4 N pairs cost one by one.
+# Measured with bench/pages/completion.py: one decomposition of N vertices costs what 0.4 N pairs cost one by one.
 PAIRS_PER_VERTEX = 0.4
 MOST_VERTICES = 3000  # 72 MB a matrix and some seconds
 FEW_PAIRS = 8  # below, processes side by side gain nothing
