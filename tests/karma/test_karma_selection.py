@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference.selection import form_gram, held_out, landmark_held_out, radial_gram
 
+from lacunar._cuts import cuts_of
 from lacunar.karma.selection import _RIDGE, Data, Grid, KernelSelection, Rows, Trial, expand, karma_entries
 from lacunar.kernels import RadialForm
 from lacunar.observed import Observed
@@ -48,7 +49,7 @@ def test_out_of_fold_values_are_those_of_refits(q, completion, weighted):
     Z, Y, folds = table(q=q)
     weight = np.random.default_rng(1).integers(1, 4, len(Z)) / 2.0 if weighted else None
     selection = KernelSelection()
-    found = selection.fit(Z, Y, folds, weight, complete=completion)
+    found = selection.fit(Z, Y, cuts_of(folds, len(Z)), weight, complete=completion)
     grams = [written_gram(selection, k, Z, Z) for k in range(len(selection.forms_))]
     Cs = [each["C"] for each in selection.chosen_]
     expected = [held_out(K, Y, C, folds, weight) for K, C in zip(grams, Cs, strict=True)]
@@ -81,7 +82,7 @@ def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
     Z, Y, folds = table(n=260)
     weight = np.random.default_rng(1).integers(0, 3, len(Z)) / 2.0 if weighted else np.ones(len(Z))
     selection = KernelSelection(screen_rows=60, search_rows=120, full_rows=150, landmarks=40)
-    found = selection.fit(Z, Y, folds, weight, complete=complete)
+    found = selection.fit(Z, Y, cuts_of(folds, len(Z)), weight, complete=complete)
     assert selection.rows_.shape[0] == 40
     stored = selection.rows_.to_dense()
     expected = []
@@ -90,7 +91,7 @@ def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
         expected.append(landmark_held_out(Kmm, Knm, Y, each["C"], folds, 40 * _RIDGE, weight))
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-4)
     monkeypatch.setattr(module, "_STORED_VALUES", 0)
-    np.testing.assert_array_equal(selection.fit(Z, Y, folds, weight, complete=complete), found)
+    np.testing.assert_array_equal(selection.fit(Z, Y, cuts_of(folds, len(Z)), weight, complete=complete), found)
 
 
 def test_a_weight_of_zero_has_a_prediction_and_no_say():
@@ -100,8 +101,8 @@ def test_a_weight_of_zero_has_a_prediction_and_no_say():
     place = np.cumsum(weight).astype(int) - 1
     wild = np.where(weight[:, None] > 0, Y, 50.0)
     one, other = KernelSelection(), KernelSelection()
-    found = one.fit(Z, wild, folds, weight)
-    expected = other.fit(Z[kept], Y[kept], [place[fold[weight[fold] > 0]] for fold in folds])
+    found = one.fit(Z, wild, cuts_of(folds, len(Z)), weight)
+    expected = other.fit(Z[kept], Y[kept], cuts_of([place[fold[weight[fold] > 0]] for fold in folds], len(kept)))
     assert [each["table"] for each in one.chosen_] == [each["table"] for each in other.chosen_]
     np.testing.assert_allclose(found[kept], expected, atol=1e-6)
     new = table(seed=5)[0]
@@ -124,7 +125,10 @@ def test_the_bits_do_not_depend_on_the_threads(full_rows):
     Z, Y, folds = table(n=320)
     sizes = {"screen_rows": 80, "search_rows": 150, "full_rows": full_rows, "landmarks": 70}
     one, two = KernelSelection(**sizes), KernelSelection(**sizes, n_jobs=2)
-    np.testing.assert_array_equal(one.fit(Z, Y, folds, complete=complete), two.fit(Z, Y, folds, complete=complete))
+    np.testing.assert_array_equal(
+        one.fit(Z, Y, cuts_of(folds, len(Z)), complete=complete),
+        two.fit(Z, Y, cuts_of(folds, len(Z)), complete=complete),
+    )
     assert one.chosen_ == two.chosen_
     np.testing.assert_array_equal(one.predict(Z, complete), two.predict(Z, complete))
 
@@ -159,7 +163,7 @@ def test_hostile_tables_give_numbers(name, Z, completion, full_rows):
     folds = [fold for fold in np.array_split(rng.permutation(n), 5) if len(fold)]
     for Y in (rng.normal(size=(n, 2)), np.ones((n, 1))):
         selection = KernelSelection(full_rows=full_rows, landmarks=6)
-        found = selection.fit(Z, Y, folds, complete=completion)
+        found = selection.fit(Z, Y, cuts_of(folds, len(Z)), complete=completion)
         assert found.shape == Y.shape
         assert np.isfinite(found).all(), name
         for new in (Z, 8 * np.ones_like(Z), np.full_like(Z, np.nan), Z[:0]):
@@ -176,7 +180,7 @@ def test_a_kernel_that_cannot_be_factorised_lowers_its_C():
     gram = np.diag(np.where(np.arange(40) == 0, -1e-3, 1.0))
     data = Data(Rows(Observed.from_dense(np.zeros((40, 1))), None), Y, np.ones(40))
     trial = Trial(karma_entries("plain")[0], 1e5)
-    fitted = KernelSelection()._fit_all(None, gram, trial, data, data, folds)
+    fitted = KernelSelection()._fit_all(None, gram, trial, data, data, cuts_of(folds, 40))
     assert fitted.trial.C < 500
     assert np.isfinite(fitted.out_of_fold).all()
 
@@ -203,7 +207,7 @@ def test_leave_one_out_values_are_those_of_refits(full_rows):
 def test_a_selection_is_saved_and_loaded(tmp_path, full_rows):
     Z, Y, folds = table(n=160)
     selection = KernelSelection(full_rows=full_rows, landmarks=50)
-    selection.fit(Z, Y, folds, complete=complete)
+    selection.fit(Z, Y, cuts_of(folds, len(Z)), complete=complete)
     save_model(selection, tmp_path / "selection.lacunar")
     loaded = load_model(tmp_path / "selection.lacunar")
     np.testing.assert_array_equal(loaded.predict(Z, complete), selection.predict(Z, complete))
@@ -215,7 +219,7 @@ def test_a_selection_is_saved_and_loaded(tmp_path, full_rows):
 def test_a_deadline_in_the_past_leaves_one_kernel_of_everything():
     Z, Y, folds = table(n=200)
     selection = KernelSelection()
-    found = selection.fit(Z, Y, folds, deadline=time.perf_counter() - 1)
+    found = selection.fit(Z, Y, cuts_of(folds, len(Z)), deadline=time.perf_counter() - 1)
     assert len(selection.chosen_) == 1
     assert np.isfinite(found).all()
 
@@ -230,4 +234,4 @@ def test_products_bumps_levels_and_lines_are_found():
     folds = np.array_split(np.arange(400), 5)
     for target in (truth[:, 0], truth[:, 0] * truth[:, 1], np.sin(2 * truth[:, 0]), (truth[:, 3] == 0.5) * 1.0):
         Y = ((target - target.mean()) / target.std())[:, None]
-        assert np.mean((KernelSelection().fit(Z, Y, folds) - Y) ** 2) < 0.12
+        assert np.mean((KernelSelection().fit(Z, Y, cuts_of(folds, len(Z))) - Y) ** 2) < 0.12

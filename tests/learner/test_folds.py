@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold
 
 import lacunar
 from lacunar._random import generator
@@ -137,30 +137,35 @@ def test_noise_with_every_row_twice_is_noise():
 @pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
 def test_the_learner_keeps_copies_together(kind, monkeypatch):
     table, folds = noise(40), []
-    original = kind._folds
+    original = kind._cuts
 
     def spying(self, *args, **options):
         folds.append(original(self, *args, **options))
         return folds[-1]
 
-    monkeypatch.setattr(kind, "_folds", spying)
+    monkeypatch.setattr(kind, "_cuts", spying)
     y = table["y"] if kind is LacunarClassifier else table["a"]
     kind(members=["gaussian"]).fit(pd.concat([table[["b", "c", "d"]]] * 2), [*y, *y])
-    for fold in folds[0]:
+    for _, fold in folds[0][0]:
         assert set(fold[fold < 40]) == set(fold[fold >= 40] - 40)
 
 
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
-        (TimeSeriesSplit(4), "TimeSeriesSplit puts 8 into none and 0 into several"),
-        ([(np.arange(40), np.arange(40)), (np.arange(40), np.arange(3))], "puts 0 into none and 3 into several"),
+        (
+            [(np.arange(20), np.arange(20, 40)), (np.arange(20), np.arange(23, 26))],
+            "tests 20, 3 of them more than once",
+        ),
+        ([(np.arange(40), np.arange(5))], "and 5 in a split that trains on them"),
+        ([(np.arange(40), np.arange(0))], "tests 0, 0 of them"),
     ],
 )
-def test_a_splitter_that_is_no_partition_is_refused_with_a_way_that_works(cv, message):
+def test_a_splitter_that_tests_rows_twice_is_refused_with_a_way_that_works(cv, message):
     table = noise(40)
     with pytest.raises(ValueError, match=message) as raised:
         LacunarClassifier(members=["gaussian"], cv=cv).fit(table[["a", "b"]], table["y"])
-    assert "list(GroupKFold(5).split(X, y, groups))" in str(raised.value)
-    folds = list(GroupKFold(5).split(table, table["y"], np.arange(40) % 9))
-    LacunarClassifier(members=["gaussian"], cv=folds).fit(table[["a", "b"]], table["y"])
+    assert "GroupKFold with fit(..., groups=...)" in str(raised.value)
+    LacunarClassifier(members=["gaussian"], cv=GroupKFold(5)).fit(
+        table[["a", "b"]], table["y"], groups=np.arange(40) % 9
+    )

@@ -12,6 +12,7 @@ from sklearn.ensemble import (
 )
 
 from lacunar import LacunarClassifier, LacunarRegressor
+from lacunar._cuts import cuts_of
 from lacunar.karma import selection
 from lacunar.learner import base, ensemble, members, trees, views
 from lacunar.learner import regressor as regressor_module
@@ -133,7 +134,7 @@ def training_of(codes, folds):
     view = views.View(np.zeros((len(codes), 2)), np.zeros((len(codes), 2)))
     return views.TrainingSet(
         view=view, as_came=view, categorical=np.zeros(2, dtype=bool), labels=codes, Y=np.zeros((len(codes), 3)), n_classes=3,
-        folds=folds, weight=np.arange(1.0, len(codes) + 1), posterior=None, seed=0,
+        cuts=cuts_of(folds, len(codes)), weight=np.arange(1.0, len(codes) + 1), posterior=None, seed=0,
     )  # fmt: skip
 
 
@@ -144,15 +145,16 @@ def test_thinned_trainings_keep_every_class_and_the_folds():
     thinned, rows = training.thinned(0.1)
     assert np.bincount(codes[rows]).tolist() == [90, 9, 3]
     assert np.array_equal(thinned.labels, codes[rows])
-    assert np.array_equal(np.sort(np.concatenate(thinned.folds)), np.arange(102))
-    assert all(np.isin(rows[small], large).all() for small, large in zip(thinned.folds, folds, strict=True))
+    assert np.array_equal(thinned.tested, np.arange(102))
+    assert all(np.isin(rows[small], large).all() for (_, small), large in zip(thinned.cuts, folds, strict=True))
     assert np.isclose(thinned.weight.mean(), 1.0)
     assert training.thinned(1.0)[0] is training
-    training.learned = rows
-    for train, test in training.cuts():
+    learning = training.learning_from(rows)
+    for train, test in learning.cuts:
         assert not np.intersect1d(train, test).size
         assert np.isin(train, rows).all()
-    assert sum(len(test) for _, test in training.cuts()) == 993
+    assert np.array_equal(learning.tested, np.arange(993))
+    assert np.array_equal(learning.final, rows)
 
 
 def test_a_picture_says_which_members_were_left_out():

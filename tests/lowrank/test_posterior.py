@@ -5,6 +5,7 @@ import pytest
 from reference import posterior as slow
 from scipy.integrate import quad
 
+from lacunar._cuts import cuts_of
 from lacunar.lowrank import LowRankImputer
 from lacunar.lowrank.em import fit_em
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, mask_loss
@@ -136,7 +137,7 @@ def test_folds_of_the_ridge_are_exact(columns, weighted):
     F[:, 0] = 5.0  # constant
     weight = rng.uniform(0.5, 2, 70) if weighted else np.ones(70)
     folds = folds_of(70)
-    found = fold_ridge(F, Y, folds, weight if weighted else None, [3.0])
+    found = fold_ridge(F, Y, cuts_of(folds, len(F)), weight if weighted else None, [3.0])
     for fold in folds:
         expected = slow.ridge_without(F, Y, fold, weight, 3.0)
         np.testing.assert_allclose(found.oof[fold], expected, rtol=1e-6, atol=1e-7)
@@ -148,7 +149,7 @@ def test_a_row_of_weight_0_is_predicted_without_its_fold():
     rng = np.random.default_rng(0)
     F, Y, weight = rng.normal(size=(60, 3)), rng.normal(size=(60, 1)), rng.integers(0, 2, 60).astype(float)
     folds = folds_of(60)
-    found = fold_ridge(F, Y, folds, weight, [1.0])
+    found = fold_ridge(F, Y, cuts_of(folds, len(F)), weight, [1.0])
     for fold in folds:
         np.testing.assert_allclose(found.oof[fold], slow.ridge_without(F, Y, fold, weight, 1.0), rtol=1e-5, atol=1e-7)
 
@@ -163,7 +164,7 @@ def test_the_ridge_takes_self_masking_where_it_helps(missing, masked):
     train, test = slice(0, 2000), slice(2000, None)
     posterior = LowRankPosterior().fit(Z[train])
     ridge = PosteriorRidge()
-    oof = ridge.fit(Z[train], Y[train], folds_of(2000), posterior)
+    oof = ridge.fit(Z[train], Y[train], cuts_of(folds_of(2000), 2000), posterior)
     assert (ridge.posterior_ is not None) == masked
     assert explained(oof, Y[train]) == pytest.approx(explained(ridge.predict(Z[test], posterior), Y[test]), abs=0.02)
     hiding = (np.full(10, 1.5), np.full(10, 2.0)) if masked else ()
@@ -179,7 +180,9 @@ def test_any_number_of_threads_and_any_batch(masking):
     one, four = (LowRankPosterior(self_masking=masking, n_jobs=jobs).fit(Z) for jobs in (1, 4))
     np.testing.assert_array_equal(one.complete(Z), four.complete(Z))
     ridge = PosteriorRidge(self_masking=masking)
-    np.testing.assert_array_equal(ridge.fit(Z, Y, folds_of(400), one), ridge.fit(Z, Y, folds_of(400), four))
+    np.testing.assert_array_equal(
+        ridge.fit(Z, Y, cuts_of(folds_of(400), 400), one), ridge.fit(Z, Y, cuts_of(folds_of(400), 400), four)
+    )
     whole = ridge.predict(Z, one)
     np.testing.assert_array_equal(whole[5:6], ridge.predict(Z[5:6], one))
     np.testing.assert_array_equal(one.complete(Z)[7:9], one.complete(Z[7:9]))
@@ -222,7 +225,7 @@ def test_never_nan(name, masking):
     weight = np.ones(len(Z))
     posterior = LowRankPosterior(self_masking=masking).fit(Z, weight)
     ridge = PosteriorRidge(self_masking=masking)
-    oof = ridge.fit(Z, Y, [fold for fold in folds_of(len(Z)) if len(fold)], posterior, weight)
+    oof = ridge.fit(Z, Y, cuts_of([fold for fold in folds_of(len(Z)) if len(fold)], len(Z)), posterior, weight)
     for made in (oof, ridge.predict(Z, posterior), posterior.complete(Z), *posterior.features(Z)):
         assert np.isfinite(made).all()
     empty = np.full((1, Z.shape[1]), np.nan)
@@ -232,7 +235,7 @@ def test_never_nan(name, masking):
 def test_model_files(tmp_path):
     Z, _, Y = rows_of(n=1200, missing="own")
     posterior, ridge = LowRankPosterior().fit(Z), PosteriorRidge(self_masking=True)
-    ridge.fit(Z, Y, folds_of(1200), posterior)
+    ridge.fit(Z, Y, cuts_of(folds_of(1200), 1200), posterior)
     for model in (posterior, ridge):
         save_model(model, tmp_path / "model")
         again = load_model(tmp_path / "model")

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._cuts import Cut
 from lacunar._log import say
 from lacunar._random import fixed_seed
 from lacunar._state import all_or_nothing, whole_answers
@@ -29,7 +30,6 @@ from lacunar.karma.selection import (
     Grid,
     KernelSelection,
     Rows,
-    Split,
     Trial,
     described,
     karma_entries,
@@ -114,7 +114,7 @@ class KarmaSearch(TakesMissing):
         targets: Floats,
         weight: Floats,
         loss_weight: Floats,
-        splits: list[Split] | None,
+        splits: list[Cut] | None,
         codes: Any = None,
     ) -> LeftOut:
         """Select and report; the selection fits the best kernels to all rows, or, of many rows, the best one is fitted as a model."""
@@ -253,7 +253,7 @@ def _holdout(codes: NDArray[np.intp] | None, random_state: Any) -> Any:
 
 def make_splits(
     cv: Any, y: NDArray[Any], codes: NDArray[np.intp] | None, present: NDArray[np.intp], random_state: Any
-) -> list[Split] | None:
+) -> list[Cut] | None:
     """Splits as positions among the rows `present`; None means leave-one-out.
 
     `cv` counts rows of the whole table: other rows are left out of each split, and empty splits are dropped.

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._cuts import Cut, in_order, left_out, tested_rows
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
@@ -39,7 +40,6 @@ Complete = Callable[[Floats], Floats]
 Note = Callable[[str], None]
 Form = KernelForm | RadialForm
 Expansion = Literal["gaussian", "levels"]
-Split = tuple[Ints, Ints]
 
 PLAIN, COMPLETED = "plain", "completed"
 _EXPANDED: tuple[Expansion, ...] = ("gaussian", "levels")
@@ -93,7 +93,7 @@ class Data(NamedTuple):
     rows: Rows
     targets: Floats
     weight: Floats
-    splits: list[Split] | None = None
+    splits: list[Cut] | None = None
 
     def take(self, index: Ints) -> Data:
         """Some of the rows, by ascending numbers; splits that keep no row on a side are dropped, and leave-one-out
@@ -246,15 +246,29 @@ class Solved(NamedTuple):
         predicted: Floats = targets - (self.beta - self.ones * mean) / (self.diagonal * np.sqrt(weight))
         return predicted
 
-    def held_out(self, folds: Sequence[Ints]) -> Floats:
-        """Exact predictions (n, q) of every fold without its rows: the residuals are (G^-1)_FF^-1 (G^-1 Y)_F."""
-        predicted = np.array(self.data.targets)
-        for fold in folds:
-            part = self.inverse[:, fold]
-            beta = (self.beta - self.ones * _mean_without(self.data, fold))[fold]
-            residual = np.linalg.solve((part.T @ part).astype(np.float64), beta)
-            predicted[fold] -= residual / np.sqrt(self.data.weight[fold])[:, None]
-        return predicted
+    def held_out(self, missing: Ints) -> Floats:
+        """Exact predictions (missing, q) of some rows without them: the residuals are (G^-1)_FF^-1 (G^-1 Y)_F."""
+        part = self.inverse[:, missing]
+        beta = (self.beta - self.ones * _mean_without(self.data, missing))[missing]
+        residual = np.linalg.solve((part.T @ part).astype(np.float64), beta)
+        return np.asarray(self.data.targets[missing] - residual / np.sqrt(self.data.weight[missing])[:, None])
+
+
+def _tested(gram: NDArray[Any], data: Data, C: float, cut: Cut, solved: Solved | None) -> Floats | None:
+    """Predictions (tested, q) of a cut's test rows by what it learns from; None where there is no solution.
+
+    By what is solved of all rows where the cut leaves out less than half of them, and by a factorisation of its own otherwise.
+    """
+    (train, test), missing = cut, left_out(cut, len(gram))
+    if not len(train):
+        return np.zeros((len(test), data.targets.shape[1]))
+    if 2 * len(missing) < len(gram):
+        return None if solved is None else solved.held_out(missing)[np.searchsorted(missing, test)]
+    part = Data(data.rows, data.targets[train], data.weight[train])
+    own = Solved.of(gram[np.ix_(train, train)], part, C)
+    if own is None:
+        return None
+    return np.asarray(_mean_without(part, np.empty(0, np.intp)) + gram[np.ix_(test, train)] @ own.coef())
 
 
 def _mean_without(data: Data, fold: Ints) -> Floats:
@@ -266,27 +280,25 @@ def _mean_without(data: Data, fold: Ints) -> Floats:
     return np.average(data.targets, axis=0, weights=weight)
 
 
-def _error(predicted: Floats, data: Data) -> float:
+def _error(predicted: Floats, data: Data, rows: Any = slice(None)) -> float:
     """Weighted mean over rows, plain over targets, of squared errors; infinite where one is not finite."""
-    error = float(np.average(np.square(predicted - data.targets).mean(axis=1), weights=data.weight))
+    squares = np.square(predicted - data.targets[rows]).mean(axis=1)
+    error = float(np.average(squares, weights=data.weight[rows]))
     return error if np.isfinite(error) else np.inf
 
 
 def _measure(gram: NDArray[Any], data: Data, C: float) -> Floats:
     """Mean squared errors (splits,): leave-one-out as one of them."""
+    solved = Solved.of(gram, data, C)
     if data.splits is None:
-        solved = Solved.of(gram, data, C)
         return np.array([np.inf if solved is None else _error(solved.left_out(), data)])
-    return np.array([_split_error(gram, data, C, *split) for split in data.splits])
-
-
-def _split_error(gram: NDArray[Any], data: Data, C: float, train: Ints, test: Ints) -> float:
-    part = Data(data.rows, data.targets[train], data.weight[train])
-    solved = Solved.of(gram[np.ix_(train, train)], part, C)
-    if solved is None:
-        return float("inf")
-    predicted = _mean_without(part, np.empty(0, np.intp)) + gram[np.ix_(test, train)] @ solved.coef()
-    return _error(predicted, Data(data.rows, data.targets[test], data.weight[test]))
+    predicted = [_tested(gram, data, C, cut, solved) for cut in data.splits]
+    return np.array(
+        [
+            np.inf if values is None else _error(values, data, test)
+            for values, (_, test) in zip(predicted, data.splits, strict=True)
+        ]
+    )
 
 
 def _climb(gram: Floats, data: Data, start: Trial, Cs: Floats) -> list[Trial]:
@@ -309,7 +321,7 @@ def _climb(gram: Floats, data: Data, start: Trial, Cs: Floats) -> list[Trial]:
 
 
 class Fitted(NamedTuple):
-    """A kernel fitted to all rows: coefficients (m, q) of the stored rows, out-of-fold values (n, q)."""
+    """A kernel fitted to all rows: coefficients (m, q) of the stored rows, values (tested rows, q) of rows left out."""
 
     trial: Trial
     form: Form
@@ -322,35 +334,73 @@ class Blocks:
 
     def __init__(self, selection: KernelSelection, form: Form, table: str, data: Data, marks: Rows) -> None:
         self.selection, self.form, self.table, self.data, self.marks = selection, form, table, data, marks
-        n_marks = marks.observed.shape[0]
-        self.step = max(_BLOCK // n_marks, 1)
-        self.stored: dict[int, Floats] | None = {} if len(data.targets) * n_marks <= _STORED_VALUES else None
+        self.n_marks = marks.observed.shape[0]
+        self.step = max(_BLOCK // self.n_marks, 1)
+        self.stores = len(data.targets) * self.n_marks <= _STORED_VALUES
+        self.stored: dict[bytes, Floats] = {}
 
-    def of(self, fold: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """(rows, values (rows, m)) of the rows of a fold."""
-        for start in range(0, len(fold), self.step):
-            rows = fold[start : start + self.step]
-            yield rows, self._values(rows)
+    def of(self, part: Ints, *, store: bool = False) -> Iterator[tuple[Ints, Floats]]:
+        """(rows, values (rows, m)) of some rows; parts that are stored have no row in common."""
+        for start in range(0, len(part), self.step):
+            rows = part[start : start + self.step]
+            yield rows, self._values(rows, store=store and self.stores)
 
-    def _values(self, rows: Ints) -> Floats:
-        if self.stored is not None and rows[0] in self.stored:
-            return self.stored[rows[0]]
+    def _values(self, rows: Ints, *, store: bool) -> Floats:
+        key = rows.tobytes() if self.stores else b""
+        if key in self.stored:
+            return self.stored[key]
         values = self.form.of_pairs(self.selection._pairs(self.data.rows.take(rows), self.table, self.marks))
-        if self.stored is not None:
-            self.stored[rows[0]] = values
+        if store:
+            self.stored[key] = values
         return values
 
-    def normal(self, fold: Ints) -> tuple[Floats, Floats]:
-        """Sums over a fold of w k k^T (m, m), its lower half, and of w k (y, 1)^T (m, q + 1)."""
-        n_marks = self.marks.observed.shape[0]
-        square = np.zeros((n_marks, n_marks), order="F")
-        right = np.zeros((n_marks, self.data.targets.shape[1] + 1))
-        for rows, values in self.of(fold):
+    def normal(self, part: Ints, *, store: bool = False) -> tuple[Floats, Floats]:
+        """Sums over some rows of w k k^T (m, m), its lower half, and of w k (y, 1)^T (m, q + 1)."""
+        square = np.zeros((self.n_marks, self.n_marks), order="F")
+        right = np.zeros((self.n_marks, self.data.targets.shape[1] + 1))
+        for rows, values in self.of(part, store=store):
             root = np.sqrt(self.data.weight[rows])[:, None]
             scaled = values * root
             square = blas.dsyrk(1.0, scaled.T, beta=1.0, c=square, lower=1, overwrite_c=1)
             right += scaled.T @ (np.column_stack([self.data.targets[rows], np.ones(len(rows))]) * root)
         return square, right
+
+    def tested(self, cuts: Sequence[Cut], sums: Sums, penalty: Floats) -> Floats:
+        """Exact predictions (tested rows, q) of the cuts' test rows, through what each cut learns from."""
+        lacking = [left_out(cut, len(self.data.targets)) for cut in cuts]
+        factor = None
+        if any(self.few(missing) for missing in lacking):
+            factor = cho_factor(sums.square + penalty, lower=True)
+        values = [
+            self._solved_without(missing, test, sums, penalty)
+            if factor is None or not self.few(missing)
+            else self._held_out(missing, factor, sums.right)[np.searchsorted(missing, test)]
+            for (_, test), missing in zip(cuts, lacking, strict=True)
+        ]
+        return in_order(cuts, values)
+
+    def few(self, rows: Ints) -> bool:
+        """Whether a system of the rows is smaller than one of the landmarks."""
+        return 2 * len(rows) < self.n_marks
+
+    def _solved_without(self, missing: Ints, test: Ints, sums: Sums, penalty: Floats) -> Floats:
+        """Predictions of the test rows by normal equations without the missing ones."""
+        mean = _mean_without(self.data, missing)
+        square, right = sums.square, sums.right
+        for part_square, part_right in sums.of(missing, self):
+            square, right = square - part_square, right - part_right
+        coef = _solve_normal(square, right, penalty, mean)
+        return mean + np.vstack([values @ coef for _, values in self.of(test)])
+
+    def _held_out(self, missing: Ints, factor: Any, right: Floats) -> Floats:
+        """Predictions of few rows without them: the residuals are (I - H_FF)^-1 (Y - H Y)_F."""
+        mean, both = _mean_without(self.data, missing), cho_solve(factor, right)
+        values = np.vstack([block for _, block in self.of(missing)])
+        root, fitted = np.sqrt(self.data.weight[missing])[:, None], values @ both
+        behind = (self.data.targets[missing] - fitted[:, :-1]) - (1 - fitted[:, -1:]) * mean
+        half = solve_triangular(factor[0], (values * root).T, lower=True, check_finite=False)
+        residual = np.linalg.solve(np.eye(len(missing)) * (1 + 1e-12) - half.T @ half, behind * root) / root
+        return np.asarray(self.data.targets[missing] - residual)
 
     def left_out(self, system: Floats, right: Floats) -> Floats:
         """Exact leave-one-out predictions (n, q): residuals over 1 - w k^T (A + R)^-1 k, lower half of A + R given."""
@@ -366,6 +416,45 @@ class Blocks:
             residual = (self.data.targets[rows] - fitted[:, :-1]) - (1 - fitted[:, -1:]) * mean[rows]
             predicted[rows] = self.data.targets[rows] - residual / share
         return predicted
+
+
+class Sums(NamedTuple):
+    """Sums of `Blocks.normal` over all rows, and those over the larger pieces into which the test parts of cuts divide the rows."""
+
+    square: Floats
+    right: Floats
+    pieces: list[tuple[Ints, tuple[Floats, Floats]]]
+
+    @classmethod
+    def by(cls, blocks: Blocks, pieces: Sequence[Ints]) -> Sums:
+        """Sums over pieces that together are all rows, with those of pieces that are not few."""
+        square: Any = 0
+        right: Any = 0
+        large = []
+        for piece in pieces:
+            part = blocks.normal(piece, store=True)
+            square, right = square + part[0], right + part[1]
+            if not blocks.few(piece):
+                large.append((piece, part))
+        return cls(square, right, large)
+
+    def of(self, missing: Ints, blocks: Blocks) -> Iterator[tuple[Floats, Floats]]:
+        """Sums that add up to those over the missing rows: of the pieces that lie within them, and of the other ones."""
+        others = np.zeros(len(blocks.data.targets), dtype=bool)
+        others[missing] = True
+        for piece, part in self.pieces:
+            if others[piece].all():
+                others[piece] = False
+                yield part
+        if others.any():
+            yield blocks.normal(np.flatnonzero(others))
+
+
+def _pieces(cuts: Sequence[Cut] | None, n: int) -> list[Ints]:
+    """The test parts of cuts of n rows, and the rows that are in none."""
+    tests = [test for _, test in cuts or () if len(test)]
+    untested = np.setdiff1d(np.arange(n), np.concatenate([np.zeros(0, np.intp), *tests]), assume_unique=True)
+    return [*tests, untested] if len(untested) else tests
 
 
 class KernelSelection(BaseEstimator):  # type: ignore[misc]
@@ -420,13 +509,14 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
+    >>> from lacunar._cuts import cuts_of
     >>> from lacunar.karma.selection import KernelSelection
     >>> rng = np.random.default_rng(0)
     >>> Z = rng.normal(size=(60, 3))
     >>> Y = Z[:, :1] * Z[:, 1:2]
     >>> selection = KernelSelection()
-    >>> held_out = selection.fit(Z, Y, np.array_split(np.arange(60), 5))
-    >>> bool(np.mean((held_out - Y) ** 2) < 0.3 * Y.var())
+    >>> values = selection.fit(Z, Y, cuts_of(np.array_split(np.arange(60), 5), 60))
+    >>> bool(np.mean((values - Y) ** 2) < 0.3 * Y.var())
     True
     """
 
@@ -472,13 +562,15 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         self,
         Z: Floats,
         Y: Floats,
-        folds: Sequence[Ints],
+        cuts: Sequence[Cut],
         weight: Floats | None = None,
         complete: Complete | None = None,
         deadline: float = np.inf,
         note: Note | None = None,
+        *,
+        independent: bool = True,
     ) -> Floats:
-        """Select kernels, fit the best to all rows; their mean out-of-fold values.
+        """Select kernels, fit the best to all rows; the mean of their values of the cuts' test rows.
 
         Parameters
         ----------
@@ -486,8 +578,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             Standardised columns, NaN where missing.
         Y : ndarray of shape (n, q)
             Targets.
-        folds : sequence of index arrays
-            A partition of the rows.
+        cuts : sequence of (rows to learn from, rows to test on)
+            No row is tested twice.
         weight : ndarray of shape (n,), default=None
             Weights of the rows, >= 0.
         complete : callable, default=None
@@ -497,22 +589,25 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             begun by then is left out.
         note : callable, default=None
             Called with a text that says what the deadline cost the fit to all rows.
+        independent : bool, default=True
+            Whether kernels and penalties are chosen by leave-one-out; otherwise by the cuts.
 
         Returns
         -------
-        out_of_fold : ndarray of shape (n, q)
-            Every row predicted without the rows of its fold.
+        values : ndarray of shape (tested rows, q)
+            Every tested row predicted by what its cut learns from, by ascending numbers of the rows.
         """
         self._validate_params()
         weights = np.ones(len(Z)) if weight is None else np.asarray(weight, dtype=np.float64)
         present = np.flatnonzero(weights > 0)
         order = generator(fixed_seed(self.random_state)).permutation(present if len(present) else len(Z))
-        data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, _ABSENT))
+        splits = None if independent else [(train, test) for train, test in cuts if len(train)]
+        data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, _ABSENT), splits)
         tables = [PLAIN, *self.fit_expansions(data.rows.observed, order)]
         entries = [entry for table in tables for entry in karma_entries(table)] + radial_entries(PLAIN)
         if complete is not None:
             entries += radial_entries(COMPLETED)
-        return self.run(data, order, Grid(entries, deadline=deadline, note=note), folds)
+        return self.run(data, order, Grid(entries, deadline=deadline, note=note), cuts)
 
     def fit_expansions(self, rows: Observed, order: Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
         """Learn to expand columns from the first rows of an order.
@@ -536,7 +631,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         self.expansions_ = {kind: fitted for kind, fitted in expansions.items() if fitted is not None}
         return list(self.expansions_)
 
-    def run(self, data: Data, order: Ints, grid: Grid, folds: Sequence[Ints] | None) -> Floats:
+    def run(self, data: Data, order: Ints, grid: Grid, cuts: Sequence[Cut] | None) -> Floats:
         """Rungs on the first rows of an order, then the best kernels on all rows.
 
         Parameters
@@ -547,13 +642,13 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             Numbers of the rows of positive weight.
         grid : Grid
             Kernels, C and the deadline; gets all trials.
-        folds : sequence of index arrays or None
-            A partition of the rows; None is leave-one-out.
+        cuts : sequence of (rows to learn from, rows to test on) or None
+            No row is tested twice; None is leave-one-out.
 
         Returns
         -------
-        values : ndarray of shape (n, q)
-            Exact values of every row without its fold.
+        values : ndarray of shape (tested rows, q)
+            Exact values of every tested row by what its cut learns from.
         """
         deadline, wall = grid.deadline, perf_counter()
         if np.isfinite(deadline):
@@ -565,25 +660,25 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         everything = data._replace(splits=None)
         n_marks = len(order) if len(order) <= self.full_rows else self.landmarks
         if np.isfinite(deadline) and len(order) > _PILOT_MARKS:
-            n_marks, finalists = self._in_time(everything, order, grid, finalists, n_marks, folds)
+            n_marks, finalists = self._in_time(everything, order, grid, finalists, n_marks, cuts)
         if n_marks == len(order):
             marks, fit = everything, self._fit_all
         else:
             marks, fit = everything.take(np.sort(order[:n_marks])), self._fit_marks
         fitted = self._by_table(
-            marks, grid, finalists, lambda form, gram, trial: fit(form, gram, trial, everything, marks, folds)
+            marks, grid, finalists, lambda form, gram, trial: fit(form, gram, trial, everything, marks, cuts)
         )
         if data.splits is None:
             grid.trials += [kernel.trial for kernel in fitted if kernel is not None]
         return self._keep(everything, marks.rows, fitted, data.splits is not None)
 
     def _in_time(
-        self, data: Data, order: Ints, grid: Grid, finalists: list[Trial], wished: int, folds: Sequence[Ints] | None
+        self, data: Data, order: Ints, grid: Grid, finalists: list[Trial], wished: int, cuts: Sequence[Cut] | None
     ) -> tuple[int, list[Trial]]:
         """Landmarks (or all rows) and kernels for which there is time, by what a fit through few landmarks takes."""
         marks, started = data.take(np.sort(order[:_PILOT_MARKS])), perf_counter()
         self._by_table(
-            marks, grid, finalists[:1], lambda form, gram, trial: self._fit_marks(form, gram, trial, data, marks, folds)
+            marks, grid, finalists[:1], lambda form, gram, trial: self._fit_marks(form, gram, trial, data, marks, cuts)
         )
         seconds = max(perf_counter() - started, TICK)
         sizes = [wished, *(size for size in _FEWER_MARKS if size < wished), _PILOT_MARKS]
@@ -791,7 +886,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return sorted(best, key=lambda search: search.error)
 
     def _fit_all(
-        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[Ints] | None
+        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, cuts: Sequence[Cut] | None
     ) -> Fitted | None:
         """One kernel on all rows; None where no C gives a factorisation."""
         C = trial.C
@@ -799,29 +894,29 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             if CS[0] > C:
                 return None
             C /= _WIDER
-        left_out = solved.left_out()
-        trial = Trial(trial.entry, C, np.array([_error(left_out, data)]), len(gram), 3)
-        return Fitted(trial, form, solved.coef(), left_out if folds is None else solved.held_out(folds))
+        alone = solved.left_out()
+        trial = Trial(trial.entry, C, np.array([_error(alone, data)]), len(gram), 3)
+        if cuts is None:
+            return Fitted(trial, form, solved.coef(), alone)
+        values = [_tested(gram, data, C, cut, solved) for cut in cuts]
+        if any(value is None for value in values):
+            return None
+        return Fitted(trial, form, solved.coef(), in_order(cuts, [value for value in values if value is not None]))
 
     def _fit_marks(
-        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[Ints] | None
+        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, cuts: Sequence[Cut] | None
     ) -> Fitted | None:
         """One kernel on all rows through landmarks: min |v|^2 / (2 C) + sum of squared errors over v in their span."""
         blocks = Blocks(self, form, trial.entry.table, data, marks.rows)
         penalty = gram / (2 * trial.C) + _RIDGE * len(gram) * np.eye(len(gram))
-        parts = [blocks.normal(fold) for fold in ([np.arange(len(data.targets))] if folds is None else folds)]
-        square, right = (sum(part) for part in zip(*parts, strict=True))
-        if folds is None:
-            out_of_fold = blocks.left_out(square + penalty, right)
+        sums = Sums.by(blocks, _pieces(cuts, len(data.targets)))
+        if cuts is None:
+            tested, values = np.arange(len(data.targets)), blocks.left_out(sums.square + penalty, sums.right)
         else:
-            out_of_fold = np.empty_like(data.targets)
-            for fold, (part, side) in zip(folds, parts, strict=True):
-                mean = _mean_without(data, fold)
-                coef = _solve_normal(square - part, right - side, penalty, mean)
-                out_of_fold[fold] = mean + np.vstack([values @ coef for _, values in blocks.of(fold)])
-        coef = _solve_normal(square, right, penalty, _mean_without(data, np.empty(0, np.intp)))
-        trial = Trial(trial.entry, trial.C, np.array([_error(out_of_fold, data)]), len(out_of_fold), 3)
-        return Fitted(trial, form, coef, out_of_fold)
+            tested, values = tested_rows(cuts), blocks.tested(cuts, sums, penalty)
+        coef = _solve_normal(sums.square, sums.right, penalty, _mean_without(data, np.empty(0, np.intp)))
+        trial = Trial(trial.entry, trial.C, np.array([_error(values, data, tested)]), len(data.targets), 3)
+        return Fitted(trial, form, coef, values)
 
     def _keep(self, data: Data, stored: Rows, fitted: list[Fitted | None], in_order: bool) -> Floats:
         """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their
@@ -846,7 +941,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         ]
         used = {one["table"] for one in self.chosen_}
         self.expansions_ = {kind: one for kind, one in self.expansions_.items() if kind in used}
-        return np.mean([one.out_of_fold for one in good], axis=0, out=np.empty_like(data.targets))
+        return np.asarray(np.mean([one.out_of_fold for one in good], axis=0))
 
 
 def _solve_normal(square: Floats, right: Floats, penalty: Floats, mean: Floats) -> Floats:

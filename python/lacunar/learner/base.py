@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from lacunar._cuts import Cut, cuts_among, cuts_of
 from lacunar._log import say, warn_user
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
@@ -23,7 +24,7 @@ from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.folds import even_folds, units_of
+from lacunar.learner.folds import even_folds, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
 from lacunar.learner.members import MEMBERS, GaussianMember, members_of
@@ -45,6 +46,7 @@ MOST_ROWS = 40_000
 _MOST_COPIED, _COPIES, _MOST_TIMES = 1000, 3000, 10
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
+_FEW_COPIES = 0.01  # of the rows, which may repeat others and yet be judged as independent
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once beyond the sample
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
@@ -96,11 +98,13 @@ class Target(NamedTuple):
     Y: Floats  # (n, q)
     n_classes: int
     weight: Floats | None  # mean 1
+    groups: Ints | None = None  # numbers of the groups that rows belong to
 
     def take(self, places: Ints) -> Target:
         labels = None if self.labels is None else self.labels[places]
         weight = None if self.weight is None else self.weight[places] / self.weight[places].mean()
-        return Target(labels, self.Y[places], self.n_classes, weight)
+        groups = None if self.groups is None else self.groups[places]
+        return Target(labels, self.Y[places], self.n_classes, weight, groups)
 
 
 class LacunarBase(TakesMissing):
@@ -404,28 +408,38 @@ class LacunarBase(TakesMissing):
         """Weights of the rows, or None where all are equal."""
         return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
-    def _folds(self, rows: Ints, n: int, view: View, target: Target, *, large: bool) -> list[Ints]:
-        """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table. Of a number of folds copies of a row share one."""
+    def _cuts(self, rows: Ints, n: int, view: View, target: Target, *, large: bool) -> tuple[list[Cut], bool]:
+        """Cuts of the kept rows, and whether those are independent; a splitter counts all n rows of the table.
+
+        Of a number of folds groups, or else copies of a row, share one.
+        """
         if isinstance(self.cv, Integral):
-            units = units_of(view.T)
+            units = units_of(view.T) if target.groups is None else units_in(target.groups)
             splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), int(units.max(initial=-1)) + 1)
-            return even_folds(target.labels, units, splits, self.seed_)
-        place = np.full(n, -1)
-        place[rows] = np.arange(len(rows))
+            cuts = cuts_of(even_folds(target.labels, units, splits, self.seed_), len(rows))
+            return cuts, target.groups is None and repeats(units) <= _FEW_COPIES * len(rows)
         known = target.Y[:, 0] if target.labels is None else target.labels
         whole = np.zeros(n, dtype=known.dtype)
         whole[rows] = known
-        splits = check_cv(self.cv, whole, classifier=target.labels is not None).split(np.zeros((n, 1)), whole)
-        folds = [np.sort(place[test][place[test] >= 0]) for _, test in splits]
-        folds = [fold for fold in folds if len(fold)]
-        times = np.bincount(np.concatenate([*folds, np.array([], dtype=np.intp)]), minlength=len(rows))
-        if (times != 1).any():
+        groups = None
+        if target.groups is not None:
+            groups = np.zeros(n, dtype=np.intp)
+            groups[rows] = target.groups
+        splits = check_cv(self.cv, whole, classifier=target.labels is not None).split(np.zeros((n, 1)), whole, groups)
+        return self._checked_cuts([(np.sort(train), np.sort(test)) for train, test in splits], rows, n), False
+
+    def _checked_cuts(self, splits: list[Cut], rows: Ints, n: int) -> list[Cut]:
+        """A splitter's parts of all n rows as cuts of the kept rows."""
+        cuts = [(train, test) for train, test in cuts_among(splits, rows, n) if len(train)]
+        times = np.bincount(np.concatenate([np.zeros(0, np.intp), *(test for _, test in cuts)]), minlength=len(rows))
+        both = sum(len(np.intersect1d(train, test)) for train, test in cuts)
+        if (times > 1).any() or both or not times.any():
             raise ValueError(
-                f"cv must put every row into the test part of exactly one fold; of {len(rows)} rows {type(self.cv).__name__} puts "
-                f"{int((times == 0).sum())} into none and {int((times > 1).sum())} into several. Use a number of folds, KFold or "
-                "StratifiedKFold, or for groups the folds themselves, list(GroupKFold(5).split(X, y, groups))."
+                f"cv must test rows, no row twice, and none that it trains on in the same split; of {len(rows)} rows with a target {type(self.cv).__name__} "
+                f"tests {int((times > 0).sum())}, {int((times > 1).sum())} of them more than once, and {both} in a split that trains on them. Use a number of "
+                "folds, KFold, StratifiedKFold, GroupKFold with fit(..., groups=...), or TimeSeriesSplit."
             )
-        return folds
+        return cuts
 
     def _sample(self, rows: Ints, labels: Ints | None) -> Ints:
         """Places among `rows` that members fold: all of them, or a stratified sample of a large table."""
@@ -448,13 +462,14 @@ class LacunarBase(TakesMissing):
     def _trained(
         self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float
     ) -> tuple[Ensemble, Floats, TrainingSet, Ints]:
-        """An ensemble for the rows whose targets are known, its out-of-fold values, what it learned from, and which of `rows` those are."""
+        """An ensemble for the rows whose targets are known, its values of the tested rows, what it learned from, and which of `rows` those are."""
         chosen = self._sample(rows, target.labels)
         sampled, target_sampled = rows[chosen], target.take(chosen)
         unsampled = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
         remarks = Remarks(sampled)
         as_came = self.views_.transform(table.take(sampled), remarks) if view is None else view.take(sampled)
         remarks.warn()
+        cuts, independent = self._cuts(sampled, table.n, as_came, target_sampled, large=bool(unsampled.size))
         training = TrainingSet(
             view=self._with_always_seen(as_came),
             as_came=as_came,
@@ -462,7 +477,8 @@ class LacunarBase(TakesMissing):
             labels=target_sampled.labels,
             Y=target_sampled.Y,
             n_classes=target.n_classes,
-            folds=self._folds(sampled, table.n, as_came, target_sampled, large=bool(unsampled.size)),
+            cuts=cuts,
+            independent=independent,
             weight=target_sampled.weight,
             posterior=self.posterior_,
             seed=self.seed_,

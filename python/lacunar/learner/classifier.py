@@ -26,6 +26,7 @@ from lacunar.observed.door import (
     ScoreMixin,
     SparseMissing,
     plain_target,
+    read_groups,
     read_target,
     refuse_masked,
     require_y,
@@ -57,8 +58,10 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     members : "auto" or list of {"logistic", "gaussian", "kernels", "boosting", "forest"}, default="auto"
         What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
         `members_`) beside them.
-    cv : int or splitter, default=5
-        Folds of the out-of-fold values; a splitter must test every row once.
+    cv : int, splitter or iterable of splits, default=5
+        How rows are held out, for every member: a number of folds, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
+        LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
+        on). No row may be tested twice, and some may never be.
     scoring : str or callable, default="accuracy"
         What `predict` is to be good at, as in `sklearn.model_selection.cross_val_score`: thresholds between classes are tuned to it on
         out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest class is the best answer, and for scores of probabilities.
@@ -90,7 +93,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         Columns "member", "score" (accuracy out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost
         something, "shortened" says what, and members that were left out have a row.
     out_of_fold_ : ndarray of shape (labelled rows, c)
-        Probabilities of the training rows by members that had not seen them.
+        Probabilities of the training rows by members that had not seen them; NaN of rows that `cv` never tests.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -154,7 +157,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         "scores_": floats("labelled", low=-1e-9, high=1),
         "score_missing_": floats("labelled", low=0),
         "score_class_": Array("i", ("labelled",), low=0),
-        "out_of_fold_": floats("labelled", "c", low=0, high=1 + 1e-9),
+        "out_of_fold_": Instance(np.ndarray),
     }
 
     def __init__(
@@ -184,7 +187,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train the members and their pool.
 
         Parameters
@@ -195,6 +198,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
             Labels; NaN, None or NA where unknown, of which a warning says how many there are. Classes keep the type of the labels.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
+        groups : array-like of shape (n,), default=None
+            To which person, place or batch a row belongs, as numbers or text: folds are of whole groups, so that scores, weights, probabilities and
+            intervals are those of rows of new groups. `cv` may be a splitter that reads them, such as GroupKFold.
 
         Returns
         -------
@@ -210,19 +216,23 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         warn_if_unlabelled(known)
         rows = np.flatnonzero(known if weight is None else known & (weight > 0))
         self.classes_, y_encoded = np.unique(labels[rows], return_inverse=True)
-        target = self._target(y_encoded, self._class_weighted(weight, rows, y_encoded))
+        target = self._target(
+            y_encoded, self._class_weighted(weight, rows, y_encoded), read_groups(groups, len(labels), rows)
+        )
         view = self._fit_table(table, weight)
         self.ensemble_, logs, training, _ = self._trained(table, view, rows, target, deadline)
-        self.out_of_fold_ = np.exp(logs)
-        self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), training.labels]
-        self.score_missing_ = training.view.n_missing
-        self.score_class_ = np.asarray(training.labels)
-        thinned, rows_after = training.thinned(training.share_after)
+        self.out_of_fold_ = np.full((training.n, len(self.classes_)), np.nan)
+        self.out_of_fold_[training.tested] = np.exp(logs)
+        judged = training.judged
+        self.score_class_ = np.asarray(judged.labels)
+        self.scores_ = 1.0 - np.exp(logs[np.arange(judged.n), self.score_class_])
+        self.score_missing_ = judged.view.n_missing
+        thinned, rows_after = judged.thinned(training.share_after)
         self.target_variance_ = self._fit_target_variance(thinned.view, thinned.Y)
         self.softening_ = self._softening(thinned, logs[rows_after])
         self._settle_order(self.target_variance_, self.ensemble_, thinned)
-        self.offsets_ = self._tuned(logs, training)
-        self._warn_of_classes(logs, training)
+        self.offsets_ = self._tuned(logs, judged)
+        self._warn_of_classes(logs, judged)
         return self
 
     def _softening(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:
@@ -240,11 +250,11 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         missing, always_seen, variances = self._lacked(view, self.target_variance_, 1)
         return Lacking(missing, always_seen, variances.mean(axis=1), np.zeros(len(missing)))
 
-    def _target(self, y_encoded: Ints, weight: Floats | None) -> Target:
+    def _target(self, y_encoded: Ints, weight: Floats | None, groups: Ints | None) -> Target:
         """Classes as numbers, and as the targets of least squares."""
         c = len(self.classes_)
         Y = 2.0 * (y_encoded[:, None] == np.arange(c)) - 1.0
-        return Target(y_encoded, Y[:, 1:] if c == 2 else Y, c, weight)
+        return Target(y_encoded, Y[:, 1:] if c == 2 else Y, c, weight, groups)
 
     def _class_weighted(self, weight: Floats | None, rows: Ints, y_encoded: Ints) -> Floats | None:
         """Weights of the labelled rows times those of their classes."""

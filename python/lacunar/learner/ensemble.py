@@ -184,7 +184,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
     }
 
     def fit(self, training: TrainingSet, names: Sequence[str], verbose: int = 0) -> Floats:
-        """Train and pool; the pool's own out-of-fold values (n, k) come back: log probabilities, or standardised targets."""
+        """Train and pool; the pool's values (tested rows, k) come back: log probabilities, or standardised targets."""
         self.n_classes_ = training.n_classes
         self.prior_ = _prior(training)
         self.names_: list[str] = []
@@ -194,13 +194,15 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         values: list[Floats] = []
         if training.n >= _FEWEST_ROWS and training.n_classes != 1 and training.view.T.shape[1]:
             values = self._train(training, names, verbose)
-        self.pool_ = self._pooled(values, training)
-        return self._combine(values, training.n)
+        judged = training.judged
+        self.pool_ = self._pooled(values, judged)
+        return self._combine(values, judged.n)
 
     def _train(self, training: TrainingSet, names: Sequence[str], verbose: int) -> list[Floats]:
         """Out-of-fold values of the members that could be trained, in the time there is."""
         values: list[Floats] = []
         seconds: list[float] = []
+        judged = training.judged
         names = [name for name in names if MEMBERS[name].takes_part(training)]
         if training.hurried:
             names = sorted(names, key=lambda name: MEMBERS[name].share)
@@ -225,13 +227,13 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             values.append(out_of_fold)
             self.names_.append(name)
             self.members_.append(member)
-            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(out_of_fold, training))
+            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(out_of_fold, judged))
             if name in self.shortened_:
                 say(verbose, "%s: shortened, %s", name, self.shortened_[name])
         if training.hurried:
             self._train_again(training, values, seconds, verbose)
         self.seconds_ = np.array(seconds)
-        self.scores_ = np.array([_score(out_of_fold, training) for out_of_fold in values])
+        self.scores_ = np.array([_score(out_of_fold, judged) for out_of_fold in values])
         return values
 
     def _train_again(self, training: TrainingSet, values: list[Floats], seconds: list[float], verbose: int) -> None:
@@ -248,17 +250,17 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 say(verbose, "%s: stays as it was, %s", name, error)
                 continue
             seconds[k] += perf_counter() - started
-            if _score(out, training) >= _score(values[k], training):
+            if _score(out, training.judged) >= _score(values[k], training.judged):
                 self.members_[k], values[k] = member, out
                 self.shortened_.pop(name)
                 self.shortened_.update(shortened)
 
-    def _pooled(self, values: list[Floats], training: TrainingSet) -> LogPool | LinearPool | None:
+    def _pooled(self, values: list[Floats], judged: TrainingSet) -> LogPool | LinearPool | None:
         if not values:
             return None
-        if training.labels is not None:
-            return LogPool().fit(values, training.labels, training.weight)
-        return LinearPool().fit(values, training.Y, training.weight)
+        if judged.labels is not None:
+            return LogPool().fit(values, judged.labels, judged.weight)
+        return LinearPool().fit(values, judged.Y, judged.weight)
 
     def _combine(self, values: list[Floats], m: int) -> Floats:
         return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values)
@@ -302,14 +304,10 @@ def _trained(name: str, training: TrainingSet) -> tuple[Member, Floats]:
     thinned, rows = training.thinned(_share(member, training) if training.hurried else 1.0)
     if thinned is training:
         values = member.fit(training)
-    elif getattr(member, "folds_test_all", False):
-        values = member.fit(replace(training, learned=rows))
+    elif getattr(member, "cuts_test_all", False):
+        values = member.fit(training.learning_from(rows))
     else:
-        values = np.empty((training.n, training.n_classes or training.Y.shape[1]))
-        values[rows] = member.fit(thinned)
-        others = np.setdiff1d(np.arange(training.n), rows, assume_unique=True)
-        view = training.view.take(others)
-        values[others] = member.predict(view, training.posterior, training.n_jobs)
+        values = _fitted_to_few(member, thinned, rows, training)
     if thinned is not training:
         part = f"{len(rows) / training.n:.0%} of the rows"
         training.shortened[name] = f"{training.shortened[name]} on {part}" if name in training.shortened else part
@@ -318,9 +316,23 @@ def _trained(name: str, training: TrainingSet) -> tuple[Member, Floats]:
     return member, values
 
 
+def _fitted_to_few(member: Member, thinned: TrainingSet, rows: Ints, training: TrainingSet) -> Floats:
+    """Values of all tested rows: those of rows that it does not learn from by the final model."""
+    tested = training.tested
+    values = np.empty((len(tested), training.n_classes or training.Y.shape[1]))
+    values[np.isin(tested, rows)] = member.fit(thinned)
+    others = np.setdiff1d(tested, rows, assume_unique=True)
+    values[np.isin(tested, others)] = member.predict(training.view.take(others), training.posterior, training.n_jobs)
+    return values
+
+
 def _share(member: Member, training: TrainingSet) -> float:
     """Share of the rows with which a member's least fit keeps the deadline, by its pilots on few rows; members without pilots shorten themselves."""
     if not hasattr(member, "pilot") or training.n <= _PILOTS[0]:
+        return 1.0
+    if not (
+        training.independent or getattr(member, "cuts_test_all", False)
+    ):  # the final model has seen the others' groups
         return 1.0
     sizes, seconds = [0.0], [0.0]
     for size in _PILOTS:
@@ -351,11 +363,11 @@ def _until(names: Sequence[str], training: TrainingSet) -> float:
     return perf_counter() + training.left() * shares[0] / sum(shares)
 
 
-def _score(values: Floats, training: TrainingSet) -> float:
-    """Of out-of-fold values: the share of rows that are right, or R2 averaged over targets."""
-    if training.labels is not None:
-        return float(np.average(values.argmax(axis=1) == training.labels, weights=training.weight))
-    errors = np.average((values - training.Y) ** 2, axis=0, weights=training.weight)
+def _score(values: Floats, judged: TrainingSet) -> float:
+    """Of values of the tested rows: the share of rows that are right, or R2 averaged over targets."""
+    if judged.labels is not None:
+        return float(np.average(values.argmax(axis=1) == judged.labels, weights=judged.weight))
+    errors = np.average((values - judged.Y) ** 2, axis=0, weights=judged.weight)
     return float(np.mean(1.0 - errors))  # targets have variance 1
 
 

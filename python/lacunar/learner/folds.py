@@ -1,6 +1,8 @@
-"""Folds of tables in which copies of a row stay together: a learner that has seen a row knows its copy."""
+"""Folds of tables in which groups of rows, or copies of a row, stay together: a learner that has seen a row knows its copy."""
 
 from __future__ import annotations
+
+import heapq
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +36,41 @@ def repeats(units: Ints) -> int:
     return len(units) - int(units.max(initial=-1)) - 1
 
 
+def units_in(groups: NDArray[np.integer]) -> Ints:
+    """Numbers 0, 1, ... of the groups that are there, (n,)."""
+    return np.asarray(np.unique(groups, return_inverse=True)[1])
+
+
 def even_folds(labels: Ints | None, units: Ints, splits: int, seed: int) -> list[Ints]:
-    """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
-    first = np.unique(units, return_index=True)[1]
-    order = generator(seed).permutation(len(first))
+    """Random folds of whole units: the units of every class, largest first, go to the fold with the fewest rows.
+
+    The class of a unit is its most frequent one. Units of one row are spread as evenly as they go, also where a class has fewer rows than there are folds.
+    """
+    sizes = np.bincount(units)
+    order = generator(seed).permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
     if labels is not None:
-        order = order[np.argsort(labels[first][order], kind="stable")]
-    return [rows_of(order[k::splits], units) for k in range(splits)]
+        order = order[np.argsort(_classes_of(units, labels)[order], kind="stable")]
+    fold = _fewest_rows_first(sizes[order], splits)
+    return [rows_of(order[fold == k], units) for k in range(splits)]
+
+
+def _classes_of(units: Ints, labels: Ints) -> Ints:
+    """The most frequent class of every unit."""
+    pairs, counts = np.unique(np.stack([units, labels]), axis=1, return_counts=True)
+    pairs = pairs[:, np.lexsort([-counts, pairs[0]])]
+    return np.asarray(pairs[1, np.unique(pairs[0], return_index=True)[1]])
+
+
+def _fewest_rows_first(sizes: Ints, splits: int) -> Ints:
+    """For every unit, one after the other, the fold that has the fewest rows, of several the first."""
+    if len(sizes) and (sizes == sizes[0]).all():
+        return np.arange(len(sizes)) % splits
+    folds, rows = np.empty(len(sizes), dtype=np.intp), [(0, k) for k in range(splits)]
+    for unit, size in enumerate(sizes):
+        n_rows, folds[unit] = rows[0]
+        heapq.heapreplace(rows, (n_rows + int(size), int(folds[unit])))
+    return folds
 
 
 def rows_of(chosen: Ints, units: Ints) -> Ints:

@@ -1,7 +1,7 @@
 """The members of the learner: ways to predict from what was observed, each with out-of-fold values for the pool.
 
-A member's `fit(training)` returns values (n, k) of every row by what was learned without its fold, and `predict(view, posterior)` those of other
-rows: one column a class in units of log probabilities up to `Calibration`, or one a target.
+A member's `fit(training)` returns values (tested rows, k) of every row that a cut tests, by what that cut learns from, in ascending order of the rows,
+and `predict(view, posterior)` those of other rows: one column a class in units of log probabilities up to `Calibration`, or one a target.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from lacunar._cuts import in_order
 from lacunar._products import row_product
 from lacunar._typing import Floats, Ints
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE, KernelSelection
-from lacunar.learner.trees import LEAST, BoostingMember, ForestMember, log_chances
+from lacunar.learner.trees import BoostingMember, ForestMember, all_chances, log_chances
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
 from lacunar.lowrank.ridge import fold_ridge
@@ -53,11 +54,12 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         values = self.selection_.fit(
             training.view.Z,
             training.Y,
-            training.folds,
+            training.cuts,
             training.weight,
             complete,
             training.deadline,
             training.note(self.name),
+            independent=training.independent,
         )
         return _scores(values, training.n_classes)
 
@@ -78,7 +80,7 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
         values = self.ridge_.fit(
             training.view.Z,
             training.Y,
-            training.folds,
+            training.cuts,
             training.posterior,
             training.weight,
             training.deadline,
@@ -89,7 +91,7 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         assert training.posterior is not None
         ridge = PosteriorRidge(self_masking=False)
-        ridge.fit(training.view.Z, training.Y, training.folds, training.posterior, weight=training.weight)
+        ridge.fit(training.view.Z, training.Y, training.cuts, training.posterior, weight=training.weight)
         return 1.0
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
@@ -97,19 +99,11 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
         return _scores(self.ridge_.predict(view.Z, posterior), self.n_classes_)
 
 
-def _all_chances(chances: Floats, seen: Ints, training: TrainingSet) -> Floats:
-    """Chances of all classes from those that a fold has seen."""
-    if len(seen) == training.n_classes:
-        return chances
-    all_chances = np.full((len(chances), training.n_classes), LEAST)
-    all_chances[:, np.asarray(seen, dtype=np.intp)] = chances
-    return all_chances
-
-
 class LogisticMember(BaseEstimator):  # type: ignore[misc]
     """Logistic regression on numbers with 0 for the mean where missing, and on which entries are missing."""
 
     name = "logistic"
+    cuts_test_all = True
     _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "flagged_": Array("b", ("p",)),
@@ -126,7 +120,8 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         self.flagged_ = _flagged(training.view)
         rows = _values_and_flags(training.view, self.flagged_)
         best, out = self._best(rows, training)
-        model = _logistic(best, rows, training.labels, training.weight)
+        final = training.final
+        model = _logistic(best, rows[final], training.labels[final], training.weights(final))
         self.coef_, self.intercept_ = model.coef_, model.intercept_
         return out
 
@@ -153,7 +148,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
             if C in self._WEAKER and losses[max(losses)] > min(losses.values()):
                 break
             started = perf_counter()
-            if longest and training.left() < (1 + 1 / len(training.folds)) * longest:
+            if longest and training.left() < (1 + 1 / len(training.cuts)) * longest:
                 training.shortened[self.name] = f"{len(losses)} of up to {len(penalties)} penalties"
                 break
             values[C] = self._out_of_fold(rows, training, C)
@@ -165,17 +160,18 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         assert training.labels is not None
         rows = _values_and_flags(training.view, _flagged(training.view))
         _logistic(self._FIRST, rows, training.labels, training.weight)
-        return 2.0 * (len(training.folds) + 1)
+        return 2.0 * (len(training.cuts) + 1)
 
     def _out_of_fold(self, rows: Floats, training: TrainingSet, C: float) -> Floats:
         assert training.labels is not None
-        chances = np.full((training.n, training.n_classes), 1 / training.n_classes)
-        for train, test in training.cuts():
-            if not np.ptp(training.labels[train]):  # a class of one row, which this fold holds out
-                continue
-            model = _logistic(C, rows[train], training.labels[train], training.weights(train))
-            chances[test] = _all_chances(model.predict_proba(rows[test]), model.classes_, training)
-        return log_chances(chances)
+        values = []
+        for train, test in training.cuts:
+            chances = np.full((len(test), training.n_classes), 1 / training.n_classes)
+            if len(train) and np.ptp(training.labels[train]):  # not so of a class whose only row this cut holds out
+                model = _logistic(C, rows[train], training.labels[train], training.weights(train))
+                chances = all_chances(model.predict_proba(rows[test]), model.classes_, training.n_classes)
+            values.append(log_chances(chances))
+        return in_order(training.cuts, values)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         raw = row_product(_values_and_flags(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_
@@ -197,7 +193,7 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_, self.flagged_ = training.n_classes, _flagged(training.view)
         rows = _values_and_flags(training.view, self.flagged_)
-        ridge = fold_ridge(rows, training.Y, training.folds, training.weight, self._PENALTIES)
+        ridge = fold_ridge(rows, training.Y, training.cuts, training.weight, self._PENALTIES)
         self.coef_, self.intercept_ = ridge.coef, ridge.intercept
         return ridge.oof
 
@@ -219,7 +215,7 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
         assert training.further is not None
         self.n_classes_ = training.n_classes
         self.model_ = self._learned(training, self._most(training) if training.hurried else None)
-        return self.predict(training.view, None, training.n_jobs)
+        return self.predict(training.view.take(training.tested), None, training.n_jobs)
 
     def _learned(self, training: TrainingSet, most: int | None) -> KarmaClassifier | KarmaRegressor:
         assert training.further is not None
@@ -273,7 +269,9 @@ def _logistic(C: float, rows: Floats, labels: Ints, weight: Floats | None) -> Lo
 
 def _log_loss(logs: Floats, training: TrainingSet) -> float:
     assert training.labels is not None
-    return -float(np.average(logs[np.arange(training.n), training.labels], weights=training.weight))
+    tested = training.tested
+    own = logs[np.arange(len(tested)), training.labels[tested]]
+    return -float(np.average(own, weights=training.weights(tested)))
 
 
 class Member(Protocol):
@@ -283,7 +281,9 @@ class Member(Protocol):
     n_classes_: int  # 0 for numbers
 
     def fit(self, training: TrainingSet) -> Floats:
-        """Learn, and return values out of fold: (n, c) log probabilities up to a calibration, or (n, q) standardised targets."""
+        """Learn, and return values of the tested rows by what their cut learns from: log probabilities (tested, c) up to a calibration, or standardised
+        targets (tested, q).
+        """
         ...
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:

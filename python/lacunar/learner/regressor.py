@@ -22,6 +22,7 @@ from lacunar.observed.door import (
     ScoreMixin,
     SparseMissing,
     flat_target,
+    read_groups,
     read_target,
     require_y,
     warn_if_unlabelled,
@@ -50,8 +51,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     members : "auto" or list of {"linear", "gaussian", "kernels", "boosting", "forest"}, default="auto"
         What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
         `members_`) beside them.
-    cv : int or splitter, default=5
-        Folds of the out-of-fold values; a splitter must test every row once.
+    cv : int, splitter or iterable of splits, default=5
+        How rows are held out, for every member: a number of folds, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
+        LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
+        on). No row may be tested twice, and some may never be.
     time_limit : float, default=None
         Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks
         or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
@@ -76,7 +79,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         Columns "member", "score" (R2 out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost
         something, "shortened" says what, and members that were left out have a row.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
-        Predictions of the training rows by members that had not seen them; NaN where the target is unknown.
+        Predictions of the training rows by members that had not seen them; NaN where the target is unknown, and of rows that `cv` never
+        tests.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -159,7 +163,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train the members and their weights.
 
         Parameters
@@ -170,6 +174,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             Numbers; NaN, None or NA where unknown, of which a warning says how many there are.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
+        groups : array-like of shape (n,), default=None
+            To which person, place or batch a row belongs, as numbers or text: folds are of whole groups, so that scores, weights, probabilities and
+            intervals are those of rows of new groups. `cv` may be a splitter that reads them, such as GroupKFold.
 
         Returns
         -------
@@ -195,17 +202,17 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self.widenings_: list[list[ExtraMissingVariance] | None] = []
         self.targets_: list[Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
-        groups = _groups(~np.isnan(scaled) & counted[:, None])
-        for n_left, (targets, rows) in zip(range(len(groups), 0, -1), groups, strict=True):
+        patterns = _groups(~np.isnan(scaled) & counted[:, None])
+        for n_left, (targets, rows) in zip(range(len(patterns), 0, -1), patterns, strict=True):
             time = max(deadline - perf_counter(), 0.0)
             until = deadline if np.isinf(deadline) else deadline - time * (n_left - 1) / n_left
             of_rows = None if weight is None else weight[rows] / weight[rows].mean()
-            target = Target(None, scaled[np.ix_(rows, targets)], 0, of_rows)
+            target = Target(None, scaled[np.ix_(rows, targets)], 0, of_rows, read_groups(groups, len(Y), rows))
             ensemble, values, training, chosen = self._trained(table, view, rows, target, until)
             self.ensembles_.append(ensemble)
-            self._fit_deviations(training, values)
+            self._fit_deviations(training.judged, values)
             self.targets_.append(targets)
-            self.out_of_fold_[np.ix_(rows[chosen], targets)] = (
+            self.out_of_fold_[np.ix_(rows[chosen][training.tested], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
             )
         if self.flat_:

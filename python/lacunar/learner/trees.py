@@ -23,6 +23,7 @@ from sklearn.ensemble import (
 )
 
 from lacunar import _core
+from lacunar._cuts import in_order
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
@@ -39,6 +40,7 @@ Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor
 _WORDS = 8  # of 32 bits: categories 0 to 255
 LEAST = 1e-4  # probability that a member may give a class
 _SMALLEST_TREES = 10  # of a forest cut short
+_TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
 _STAGE = 40  # iterations of boosting between two looks at the loss out of fold
 _SMALL_LEAVES = 6
 _PILOT_FOLDS = 2  # on which usual and small trees compete
@@ -264,6 +266,15 @@ def _category_set(bits: NDArray[np.uint32], levels: NDArray[np.int64], missing_l
     return packed
 
 
+def all_chances(chances: Floats, seen: Ints, n_classes: int) -> Floats:
+    """Chances of all classes from those that a cut has learned from."""
+    if len(seen) == n_classes:
+        return chances
+    of_all = np.full((len(chances), n_classes), LEAST)
+    of_all[:, np.asarray(seen, dtype=np.intp)] = chances
+    return of_all
+
+
 def log_chances(chances: Floats) -> Floats:
     """Logarithms of probabilities, of which none counts as 0."""
     logs: Floats = np.log(np.maximum(chances, LEAST))
@@ -278,7 +289,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
     """
 
     name = "boosting"
-    folds_test_all = True  # rows that are not learned from, too
+    cuts_test_all = True  # rows that are not learned from, too
     _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "trees_": Items(Items(Instance(Trees)), alike=False),
@@ -300,7 +311,11 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         until = (
             training.deadline if last == 1 or np.isinf(training.deadline) else perf_counter() + training.left() / last
         )
-        cuts = [(train, test) for train, test in training.cuts() if not training.n_classes or np.ptp(y[train])]
+        cuts = [
+            (train, test)
+            for train, test in training.cuts
+            if not training.n_classes or (len(train) and np.ptp(y[train]))
+        ]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
         candidates = [_Folds(training, y, _leaves(training))]
@@ -323,8 +338,8 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         with one_openmp_thread():
             model.fit(training.view.T, y, sample_weight=training.weight)
         targets = 1 if training.n_classes else training.Y.shape[1]
-        at_once = min(thread_count(training.n_jobs), len(training.folds))
-        return len(training.folds) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
+        at_once = min(thread_count(training.n_jobs), len(training.cuts))
+        return len(training.cuts) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
 
     def _store(self, models: list[list[Boosting]], training: TrainingSet) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
@@ -358,7 +373,7 @@ class Grown(NamedTuple):
 
     n_iter: int
     models: list[Boosting]
-    values: Floats  # out of fold: (n, c) log probabilities, or (n,)
+    values: Floats  # of the tested rows: log probabilities (tested, c), or (tested,)
 
 
 class _Folds:
@@ -420,9 +435,16 @@ class _Folds:
         for growing in self._growing:
             values[growing.test] = growing.values_after(best)
             del inside(growing.model, "_predictors")[best:]
-        return Grown(
-            best, [growing.model for growing in self._growing], values if self._training.n_classes else values[:, 0]
-        )
+        models = [growing.model for growing in self._growing] if self._training.all_in_cuts else [self._again(best)]
+        values = values[self._training.tested]
+        return Grown(best, models, values if self._training.n_classes else values[:, 0])
+
+    def _again(self, iterations: int) -> Boosting:
+        """A model of so many iterations that learns from all rows: the last ones are in no cut of a time series."""
+        training, final = self._training, self._training.final
+        model = _model(training, self._leaves).set_params(max_iter=iterations)
+        with one_openmp_thread():
+            return model.fit(training.view.T[final], self._y[final], sample_weight=training.weights(final))
 
 
 class _Growing:
@@ -518,31 +540,38 @@ def _on_grid(Y: Floats) -> Floats:
 
 
 class ForestMember(BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are, judged out of bag."""
+    """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are.
+
+    Independent rows are judged out of bag. A bag holds rows of the same group, of the same day and copies of the row itself, so that other rows are judged
+    by a forest for every cut.
+    """
 
     name = "forest"
+    cuts_test_all = True
     _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees)}
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
         target = training.labels if training.labels is not None else _on_grid(training.Y)
+        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         rows = training.view.T.astype(np.float32)
         model = self._grown(training, rows, target)
         self.trees_ = Trees.of_forest(model, rows.shape[1])
-        return self._out_of_bag(model, training)
+        return self._out_of_bag(model, training) if training.independent else self._by_cut(training, rows, target)
 
     def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Forest:
-        wished = 300 if training.n < 3000 else 150
-        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        wished, final = _wished_trees(training), training.final
+        rows, target, weight = rows[final], target[final], training.weights(final)
         started, pilot = perf_counter(), wished if np.isinf(training.deadline) else _SMALLEST_TREES
         model = self._model(training, pilot)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
-            model.fit(rows, target, sample_weight=training.weight)
+            model.fit(rows, target, sample_weight=weight)
             a_tree = max(perf_counter() - started, TICK) / pilot
-            more = wished if pilot == wished else int(np.clip(USABLE * training.left() / a_tree, pilot, wished))
+            usable = USABLE * training.left() / _forests(training)
+            more = wished if pilot == wished else int(np.clip(usable / a_tree, pilot, wished))
             if more > pilot:
-                model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=training.weight)
+                model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=weight)
         if more < wished:
             training.shortened[self.name] = f"{more} of {wished} trees"
         return model
@@ -551,7 +580,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         target = training.labels if training.labels is not None else training.Y
         model = self._model(training, _PILOT_TREES).set_params(oob_score=False)
         model.fit(training.view.T.astype(np.float32), target, sample_weight=training.weight)
-        return _WORTHWHILE_TREES / _PILOT_TREES
+        return _forests(whole) * _WORTHWHILE_TREES / _PILOT_TREES
 
     def _model(self, training: TrainingSet, n_trees: int) -> Forest:
         make, leaf, features = (
@@ -560,7 +589,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         return make(
             n_estimators=n_trees,
             bootstrap=True,
-            oob_score=True,
+            oob_score=training.independent,
             min_samples_leaf=leaf,
             max_features=features,
             random_state=training.seed,
@@ -568,12 +597,49 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         )
 
     def _out_of_bag(self, model: Forest, training: TrainingSet) -> Floats:
+        """Values of the tested rows: those that the forest has not learned from are predicted as new ones are."""
+        tested, final = training.tested, training.final
+        known = np.isin(tested, final)
+        values = np.empty((len(tested), training.n_classes or training.Y.shape[1]))
+        values[known] = self._left_out(model, training)[np.searchsorted(final, tested[known])]
+        if not known.all():
+            values[~known] = self.predict(training.view.take(tested[~known]), None, training.n_jobs)
+        return values
+
+    def _left_out(self, model: Forest, training: TrainingSet) -> Floats:
         if not training.n_classes:
-            values = np.asarray(model.oob_prediction_, dtype=np.float64).reshape(training.n, -1)
+            values = np.asarray(model.oob_prediction_, dtype=np.float64).reshape(len(training.final), -1)
             return np.where(np.isfinite(values), values, 0.0)
         chances = np.asarray(model.oob_decision_function_, dtype=np.float64)
         return log_chances(np.where(np.isfinite(chances), chances, 1.0 / training.n_classes))
 
+    def _by_cut(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Floats:
+        """Values of the tested rows by a smaller forest for every cut, of about as many trees as have a row out of bag."""
+        n_trees = max(len(self.trees_.roots_) // _TREES_OUT_OF_BAG, 1)
+        values = []
+        for train, test in training.cuts:
+            if not len(train):
+                values.append(np.zeros((len(test), training.n_classes or training.Y.shape[1])))
+                continue
+            model = self._model(training, n_trees).fit(
+                rows[train], target[train], sample_weight=training.weights(train)
+            )
+            predicted = Trees.of_forest(model, rows.shape[1]).sums(training.view.T[test], training.n_jobs)
+            if training.n_classes:
+                predicted = log_chances(all_chances(predicted, model.classes_, training.n_classes))
+            values.append(predicted)
+        return in_order(training.cuts, values)
+
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         values = self.trees_.sums(view.T, n_jobs)
         return log_chances(values) if self.n_classes_ else values
+
+
+def _wished_trees(training: TrainingSet) -> int:
+    return 300 if training.n < 3000 else 150
+
+
+def _forests(training: TrainingSet) -> float:
+    """How many forests of the final one's size are grown."""
+    of_cuts = 0.0 if training.independent else sum(len(train) for train, _ in training.cuts) / training.n
+    return 1.0 + of_cuts / _TREES_OUT_OF_BAG

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, _num_samples
 
+from lacunar._cuts import Cut, cuts_among, tested_rows
 from lacunar._log import warn_user
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
@@ -59,7 +60,7 @@ class FurtherRows(NamedTuple):
 
 @dataclass
 class TrainingSet:
-    """What members learn from: rows with known targets, twice viewed, and how they are folded."""
+    """What members learn from: rows with known targets, twice viewed, and how they are cut into rows to learn from and rows to test on."""
 
     view: View
     as_came: View  # the same rows before columns that training always saw were completed
@@ -67,7 +68,7 @@ class TrainingSet:
     labels: Ints | None  # (n,) numbers of classes, None for regression
     Y: Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)
     n_classes: int  # 0 for regression
-    folds: list[Ints]  # a partition of the rows
+    cuts: list[Cut]  # no row is tested twice; some may never be
     weight: Floats | None  # (n,), mean 1
     posterior: LowRankPosterior | None
     seed: int
@@ -78,12 +79,23 @@ class TrainingSet:
     )
     n_further: int = 0
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
-    learned: Ints | None = None  # rows that folds learn from, None for all; they test all
+    learned: Ints | None = None  # rows that cuts and the final models learn from, None for all
     share_after: float = 1.0  # of the rows, that what is computed after the members learns from
+    independent: bool = True  # whether a row tells as much of one that is left out with it as of any other
 
     @property
     def n(self) -> int:
         return len(self.Y)
+
+    @property
+    def tested(self) -> Ints:
+        """Rows that some cut tests, in ascending order: members return values of these."""
+        return tested_rows(self.cuts)
+
+    @property
+    def judged(self) -> TrainingSet:
+        """The tested rows alone: weights, calibration and residuals come from them."""
+        return self.take(self.tested)
 
     def weights(self, rows: Ints) -> Floats | None:
         return None if self.weight is None else self.weight[rows]
@@ -102,38 +114,51 @@ class TrainingSet:
         return bool(np.isfinite(self.deadline))
 
     def thinned(self, share: float) -> tuple[TrainingSet, Ints]:
-        """The same of a share of the rows, as large of every class and one more than there are folds of each at least, and which rows those are."""
-        if share >= 1.0:
-            return self, np.arange(self.n)
-        rows = self._drawn(share)
-        place = np.full(self.n, -1)
-        place[rows] = np.arange(len(rows))
-        folds = [place[fold][place[fold] >= 0] for fold in self.folds]
-        training = replace(
+        """The same of a share of the rows, as large of every class and one more than there are cuts of each at least, and which rows those are."""
+        rows = np.arange(self.n) if share >= 1.0 else self._drawn(share)
+        return self.take(rows), rows
+
+    def take(self, rows: Ints) -> TrainingSet:
+        """Some of the rows, by ascending numbers; a cut that keeps no test row is dropped."""
+        if len(rows) == self.n:
+            return self
+        return replace(
             self,
             view=self.view.take(rows),
             as_came=self.as_came.take(rows),
             labels=None if self.labels is None else self.labels[rows],
             Y=self.Y[rows],
-            folds=[fold for fold in folds if len(fold)],
+            cuts=cuts_among(self.cuts, rows, self.n),
             weight=None if self.weight is None else self.weight[rows] / self.weight[rows].mean(),
+            learned=None if self.learned is None else np.flatnonzero(np.isin(rows, self.learned)),
         )
-        return training, rows
+
+    def learning_from(self, rows: Ints) -> TrainingSet:
+        """The same rows and tests, but only some of the rows, by ascending numbers, are learned from."""
+        return replace(self, cuts=[(np.intersect1d(train, rows), test) for train, test in self.cuts], learned=rows)
+
+    @property
+    def final(self) -> Ints:
+        """Rows that the final models learn from."""
+        return np.arange(self.n) if self.learned is None else self.learned
+
+    @property
+    def all_in_cuts(self) -> bool:
+        """Whether every row that final models learn from is learned from by some cut: then the mean of the cuts' models has learned from all."""
+        among = np.zeros(self.n, dtype=bool)
+        for train, _ in self.cuts:
+            among[train] = True
+        return bool(among[self.final].all())
 
     def _drawn(self, share: float) -> Ints:
         order = generator(self.seed).permutation(self.n)
         if self.labels is None:
-            return np.sort(order[: max(int(share * self.n), len(self.folds) + 1)])
+            return np.sort(order[: max(int(share * self.n), len(self.cuts) + 1)])
         order = order[np.argsort(self.labels[order], kind="stable")]
         sizes = np.bincount(self.labels, minlength=self.n_classes)
         place = np.arange(self.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.folds) + 1))
+        enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.cuts) + 1))
         return np.sort(order[place < np.repeat(enough, sizes)])
-
-    def cuts(self) -> list[tuple[Ints, Ints]]:
-        """Training and test rows of every fold."""
-        rows = np.arange(self.n) if self.learned is None else self.learned
-        return [(np.setdiff1d(rows, fold, assume_unique=True), fold) for fold in self.folds]
 
 
 class TableViews(BaseEstimator):  # type: ignore[misc]

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar import _linalg
+from lacunar._cuts import cuts_of
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
@@ -243,7 +244,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
                 squares[known, t] = 0.0
                 continue
             folds = np.array_split(rng.permutation(len(known)), min(_FOLDS, len(known)))
-            fit = fold_ridge(completed[known], y, folds)
+            fit = fold_ridge(completed[known], y, cuts_of(folds, len(known)))
             self.coef_[:, t], self.intercept_[t] = fit.coef[:, 0], fit.intercept[0]
             squares[known, t] = (y - fit.oof)[:, 0] ** 2
         variances = self._missing_variance(Z)

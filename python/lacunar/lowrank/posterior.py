@@ -12,10 +12,10 @@ from time import perf_counter
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 
+from lacunar._cuts import Cut
 from lacunar._latent import LatentRows, latent_rows
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
@@ -434,7 +434,7 @@ def mask_loss(
 
 
 class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
-    """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact folds.
+    """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact values of rows that are left out.
 
     Features are posterior means of latent coordinates, these and the mask, or the completed row and the mask. Where
     masks help to predict, a posterior with self-masking is learned as well and offers the same three.
@@ -479,21 +479,21 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self,
         Z: Floats,
         Y: Floats,
-        folds: Sequence[NDArray[np.intp]],
+        cuts: Sequence[Cut],
         posterior: LowRankPosterior,
         weight: Floats | None = None,
         deadline: float = np.inf,
         note: Callable[[str], None] | None = None,
     ) -> Floats:
-        """Fit, and predict every row without its fold.
+        """Fit, and predict the test rows of every cut by what it learns from.
 
         Parameters
         ----------
         Z : ndarray of shape (n, p)
             Standardised columns, NaN where missing.
         Y : ndarray of shape (n, q)
-        folds : sequence of index arrays
-            A partition of the rows.
+        cuts : sequence of (rows to learn from, rows to test on)
+            No row is tested twice.
         posterior : LowRankPosterior
             Fitted to rows like these.
         weight : ndarray of shape (n,), optional
@@ -504,14 +504,15 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        oof : ndarray of shape (n, q)
+        oof : ndarray of shape (tested rows, q)
+            By ascending numbers of the rows.
         """
         missing = np.isnan(Z)
         share = missing.mean(axis=0)
         self.mask_columns_ = (share > _MASK_SHARE) & (share < 1 - _MASK_SHARE)
         self.errors_: dict[str, float] = {}
         started = perf_counter()
-        candidates = self._candidates(Z, Y, folds, posterior, weight)
+        candidates = self._candidates(Z, Y, cuts, posterior, weight)
         seconds = perf_counter() - started
         if self._wants_masking(missing, candidates):
             if deadline < np.inf and perf_counter() + seconds + _masked_seconds(Z, weight, posterior) > deadline:
@@ -519,7 +520,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
                     note("without self-masking")
             else:
                 masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
-                candidates += self._candidates(Z, Y, folds, masked, weight)
+                candidates += self._candidates(Z, Y, cuts, masked, weight)
         best = min(candidates, key=lambda candidate: candidate.fit.error)
         self.posterior_ = None if best.posterior is posterior else best.posterior
         self.kind_, self.penalty_ = best.kind, best.fit.penalty
@@ -541,14 +542,14 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self,
         Z: Floats,
         Y: Floats,
-        folds: Sequence[NDArray[np.intp]],
+        cuts: Sequence[Cut],
         posterior: LowRankPosterior,
         weight: Floats | None,
     ) -> list[_Candidate]:
         latent = posterior.latent(Z)
         candidates = []
         for kind in self._kinds():
-            fit = fold_ridge(self._features(Z, posterior, kind, latent), Y, folds, weight)
+            fit = fold_ridge(self._features(Z, posterior, kind, latent), Y, cuts, weight)
             name = f"{kind}, self-masking" if posterior.self_masking else kind
             self.errors_[name] = fit.error
             candidates.append(_Candidate(kind, posterior, fit))

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from lacunar._typing import Floats
+from lacunar._cuts import Cut, in_order, left_out, tested_rows
+from lacunar._typing import Floats, Ints
 from lacunar.lowrank.parts import Parts, Step
 
 Alpha = float | Literal["auto"]
@@ -226,26 +227,26 @@ def lasso_on_sums(
 
 
 class RidgeFit(NamedTuple):
-    """Weights in the units of the features, and predictions of every row without its fold."""
+    """Weights in the units of the features, and predictions of every tested row by what its cut learns from."""
 
     coef: Floats  # (features, q)
     intercept: Floats  # (q,)
     penalty: float
-    oof: Floats  # (n, q)
+    oof: Floats  # (tested rows, q)
     error: float
 
 
 def fold_ridge(
     features: Floats,
     Y: Floats,
-    folds: Sequence[NDArray[np.intp]],
+    cuts: Sequence[Cut],
     weight: Floats | None = None,
     penalties: Sequence[float] = PENALTIES,
 ) -> RidgeFit:
-    """Ridge on standardised features (n, f) with the penalty of the least squared error out of fold.
+    """Ridge on standardised features (n, f) with the penalty of the least squared error of the cuts' test rows.
 
-    Folds are exact: those of at least as many rows as features by normal equations without them, smaller ones by
-    (I - H_FF)^-1 (Y - H Y)_F. More features than rows are replaced by the rows' coordinates in their span.
+    Predictions are exact: a cut that leaves out at least as many rows F as there are features solves normal equations without them, one that leaves out
+    fewer (I - H_FF)^-1 (Y - H Y)_F. More features than rows are replaced by the rows' coordinates in their span.
     """
     n = len(features)
     weights = np.ones(n) if weight is None else np.maximum(weight, _LEAST_WEIGHT * np.mean(weight))
@@ -261,12 +262,12 @@ def fold_ridge(
     root = np.sqrt(weights)[:, None]
     rows = root * np.column_stack([standard, np.ones(n)])
     targets = root * Y
-    residuals = _out_of_fold(rows, targets, folds, penalties)
+    residuals, tested = _out_of_fold(rows, targets, cuts, penalties), tested_rows(cuts)
     errors = [float(np.mean(residual**2)) for residual in residuals]
     best = int(np.argmin(errors))
     coef = _solver(rows.T @ rows, penalties[best])(rows.T @ targets)
     slopes = (coef[:-1] if turn is None else turn.T @ coef[:-1]) / scale[:, None]
-    oof = Y - residuals[best] / root
+    oof = Y[tested] - residuals[best] / root[tested]
     return RidgeFit(slopes, coef[-1] - mean @ slopes, float(penalties[best]), oof, errors[best])
 
 
@@ -284,21 +285,36 @@ def _solver(gram: Floats, penalty: float) -> Callable[[Floats], Floats]:
     return solve
 
 
-def _out_of_fold(
-    rows: Floats, targets: Floats, folds: Sequence[NDArray[np.intp]], penalties: Sequence[float]
-) -> Floats:
-    """Residuals (penalties, n, q) of every row, predicted without its fold."""
+def _out_of_fold(rows: Floats, targets: Floats, cuts: Sequence[Cut], penalties: Sequence[float]) -> list[Floats]:
+    """For every penalty residuals (tested rows, q), predicted by what their cut learns from."""
     gram, product = rows.T @ rows, rows.T @ targets
-    residuals = np.empty((len(penalties), *targets.shape))
-    whole = [_solver(gram, penalty) for penalty in penalties] if min(map(len, folds)) < rows.shape[1] else []
-    for fold in folds:
-        own = rows[fold]
-        if len(fold) >= rows.shape[1]:
-            others, of_others = gram - own.T @ own, product - own.T @ targets[fold]
-            for residual, penalty in zip(residuals, penalties, strict=True):
-                residual[fold] = targets[fold] - own @ _solver(others, penalty)(of_others)
-            continue
-        for residual, solve in zip(residuals, whole, strict=True):
-            fitted = targets[fold] - own @ solve(product)
-            residual[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - own @ solve(own.T), fitted)
+    lacking = [left_out(cut, len(rows)) for cut in cuts]
+    few = min(map(len, lacking), default=0) < rows.shape[1]
+    whole = [_solver(gram, penalty) for penalty in penalties] if few else []
+    residuals = [
+        _residuals_without(missing, rows, targets, gram, product, penalties, whole)[:, np.searchsorted(missing, test)]
+        for (_, test), missing in zip(cuts, lacking, strict=True)
+    ]
+    return [in_order(cuts, [residual[k] for residual in residuals]) for k in range(len(penalties))]
+
+
+def _residuals_without(
+    missing: Ints,
+    rows: Floats,
+    targets: Floats,
+    gram: Floats,
+    product: Floats,
+    penalties: Sequence[float],
+    whole: Sequence[Callable[[Floats], Floats]],
+) -> Floats:
+    """Residuals (penalties, missing, q) of some rows, predicted without them; `whole` solves with all rows."""
+    own, residuals = rows[missing], np.empty((len(penalties), len(missing), targets.shape[1]))
+    if len(missing) >= rows.shape[1]:
+        others, of_others = gram - own.T @ own, product - own.T @ targets[missing]
+        for k, penalty in enumerate(penalties):
+            residuals[k] = targets[missing] - own @ _solver(others, penalty)(of_others)
+        return residuals
+    for k, solve in enumerate(whole):
+        fitted = targets[missing] - own @ solve(product)
+        residuals[k] = np.linalg.solve(np.eye(len(missing)) * (1 + 1e-12) - own @ solve(own.T), fitted)
     return residuals

@@ -540,6 +540,25 @@ def read_id(value: Any, name: str) -> Hashable:
     return known
 
 
+def read_groups(groups: Any, n: int, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Numbers of the groups that some of n rows belong to, by first appearance; None where there are no groups."""
+    if groups is None:
+        return None
+    ids = read_ids(refuse_masked(groups, "groups"), "groups")
+    if len(ids) != n:
+        raise ValueError(
+            f"groups must name the group of every row of X; got {len(ids)} groups and {n} rows. Pass one a row."
+        )
+    numbers: dict[Hashable, int] = {}
+    of_rows = np.array([numbers.setdefault(ids[row], len(numbers)) for row in rows], dtype=np.intp)
+    if len(numbers) < 2:
+        raise ValueError(
+            f"groups must hold at least two different groups among the rows with a target; got {next(iter(numbers), None)!r} in all "
+            f"{len(rows)} rows. Leave groups out where rows are independent."
+        )
+    return of_rows
+
+
 def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     """Ids of rows and columns from pairs: an (n, 2) array, list or frame, or the tuple (rows, cols)."""
     _refuse_table(X)
