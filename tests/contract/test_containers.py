@@ -493,15 +493,20 @@ def test_sparse_arrays_of_other_dimensions(name, shape):
 @pytest.mark.parametrize("level", [[0.5, 0.9], (0.9,), np.array([0.5, 0.9]), "0.9", None], ids=str)
 def test_one_level_is_asked_for(level):
     X = plain("float", "gaps")
-    for ask in (fitted("LacunarRegressor").predict_interval, fitted("LacunarClassifier").predict_set):
+    # None is the level of the constructor of the wrapper
+    for name in ("LacunarClassifier", *["MaskConformalClassifier"] * (level is not None)):
         with pytest.raises(
             TypeError, match=r"level must be one number between 0 and 1; got .* Ask once for each level"
         ):
-            ask(X, level=level)
-    if level is not None:  # None is the level of the constructor there
-        for ask in (fitted("MaskConformalRegressor").predict_interval, fitted("MaskConformalClassifier").predict_set):
-            with pytest.raises(TypeError, match="level must be one number"):
-                ask(X, level=level)
+            fitted(name).predict_set(X, level=level)
+
+
+@pytest.mark.parametrize("level", [[0.5, 0.9], (0.9,), np.array([0.5, 0.9]), np.float32(0.5)], ids=str)
+@pytest.mark.parametrize("name", ["LacunarRegressor", "MaskConformalRegressor"])
+def test_several_levels_are_asked_for(name, level):
+    X = plain("float", "gaps")
+    assert fitted(name).predict_interval(X, level=level).shape == (*X.shape[:1], *np.shape(level), 2)
+    assert fitted(name).predict_quantiles(X, level=level).shape == (*X.shape[:1], *np.shape(level))
 
 
 # -- cells ---------------------------------------------------------------------------------------------------------------

@@ -145,6 +145,7 @@ def test_every_question_of_the_learner_goes_by_name():
     model = LacunarRegressor(members=["gaussian"]).fit(X, Y)
     mixed = X[NAMES[::-1]]
     same(model.predict_interval(mixed), model.predict_interval(X))
+    same(model.predict_quantiles(mixed), model.predict_quantiles(X))
     same(model.value_of_measuring(mixed), model.value_of_measuring(X))
     assert model.score(mixed, Y) == model.score(X, Y)
     assert model.importance(mixed, Y)["value"].tolist() == model.importance(X, Y)["value"].tolist()

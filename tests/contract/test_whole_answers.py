@@ -28,7 +28,16 @@ MODELS = {name: model for name, model in LEARNERS.items() if not hasattr(model, 
     "encoder": TableEncoder(),
     "popca-printed": PrintedPOPCA(2),
 }
-QUESTIONS = ("predict", "predict_proba", "decision_function", "predict_interval", "predict_set", "transform", "impute")
+QUESTIONS = (
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "predict_interval",
+    "predict_quantiles",
+    "predict_set",
+    "transform",
+    "impute",
+)
 STOPS = 5  # moments of a call
 (X, y), (OTHER, OTHER_Y) = problem(), problem(seed=3, n=30)
 THREE = np.arange(30) % 3  # of three classes: another width of everything that is learned

@@ -102,15 +102,14 @@ def test_rows_are_news_that_lack_or_leave_open_more_than_a_twentieth_of_training
     missing = rng.random((400, 6)) < 0.3
     missing[:, 0] = False
     rows = lacking(missing, 1.0 + missing.sum(axis=1))
-    deviation = PredictiveDeviation().fit(np.zeros(400), rng.normal(size=400), rows.variance, rows.n_missing)
     copied = np.arange(400)
-    widening = ExtraMissingVariance().fit(deviation, rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
+    extra = ExtraMissingVariance().fit(rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
     usual = np.array([[False, True, True, False, False, False]])
-    assert widening.novelty(lacking(usual, np.array([3.0]))) == 0
-    assert widening.novelty(lacking(usual, np.array([30.0]))) == 1
-    assert widening.novelty(lacking(np.ones((1, 6), dtype=bool), np.array([3.0]))) == 1
+    assert extra.novelty(lacking(usual, np.array([3.0]))) == 0
+    assert extra.novelty(lacking(usual, np.array([30.0]))) == 1
+    assert extra.novelty(lacking(np.ones((1, 6), dtype=bool), np.array([3.0]))) == 1
     usual[0, 0] = True  # a column that training always saw
-    assert widening.novelty(lacking(usual, np.array([3.0]))) == 1
+    assert extra.novelty(lacking(usual, np.array([3.0]))) == 1
 
 
 def test_tables_without_anything_to_learn_from_have_intervals():

@@ -139,7 +139,7 @@ def calls(model):
             lambda X: model.score(X, labels(X)),
         ]  # fmt: skip
     return [
-        model.predict, model.predict_interval, lambda X: model.predict(X, return_std=True),
+        model.predict, model.predict_interval, model.predict_quantiles, lambda X: model.predict(X, return_std=True),
         lambda X: model.score(X, np.arange(float(X.shape[0]))),
     ]  # fmt: skip
 

@@ -49,7 +49,7 @@ def test_probabilities_soften(of_complete_rows, monkeypatch):
     model, X, y = of_complete_rows
     rows = hidden(X, 0.6, np.random.default_rng(2))
     soft = log_loss(model, rows, y)
-    monkeypatch.setattr(model, "softening_", None)
+    monkeypatch.setattr(model, "extra_missing_", None)
     assert soft < log_loss(model, rows, y) - 0.1
     assert soft < np.log(3)
 
@@ -57,12 +57,12 @@ def test_probabilities_soften(of_complete_rows, monkeypatch):
 def test_rows_like_those_of_training_keep_their_probabilities_and_sets(of_complete_rows, monkeypatch):
     model, X, _ = of_complete_rows
     chances, sets = model.predict_proba(X), model.predict_set(X)
-    monkeypatch.setattr(model, "softening_", None)
+    monkeypatch.setattr(model, "extra_missing_", None)
     np.testing.assert_array_equal(model.predict_proba(X), chances)
     np.testing.assert_array_equal(model.predict_set(X), sets)
 
 
-def test_softening_is_stored(of_complete_rows, tmp_path):
+def test_extra_missing_is_stored(of_complete_rows, tmp_path):
     model, X, _ = of_complete_rows
     rows = hidden(X[:100], 0.5, np.random.default_rng(3))
     save_model(model, tmp_path / "model.lacunar")
@@ -73,8 +73,8 @@ def test_softening_is_stored(of_complete_rows, tmp_path):
 
 def test_few_rows_and_one_class_have_none():
     X, y = law(30, np.random.default_rng(4))
-    assert LacunarClassifier(members=["gaussian"], cv=2).fit(X[:9], y[:9] > 0).softening_ is None
-    assert LacunarClassifier(members=["gaussian"], cv=2).fit(X, np.zeros(30)).softening_ is None
+    assert LacunarClassifier(members=["gaussian"], cv=2).fit(X[:9], y[:9] > 0).extra_missing_ is None
+    assert LacunarClassifier(members=["gaussian"], cv=2).fit(X, np.zeros(30)).extra_missing_ is None
 
 
 def test_coefficients_minimise_the_log_loss_of_the_copies():
@@ -118,5 +118,5 @@ def test_classes_that_weigh_more_are_drawn_to_more():
     nothing = np.full((1, 8), np.nan)
     for class_weight, share in ((None, np.mean(y == 1)), ({0: 1, 1: 8, 2: 1}, 0.8)):
         model = LacunarClassifier(members=["gaussian"], cv=2, class_weight=class_weight).fit(X, y)
-        assert abs(np.exp(model.softening_.log_shares_[1]) - share) < 0.1
+        assert abs(np.exp(model.extra_missing_.log_shares_[1]) - share) < 0.1
         assert model.predict_proba(nothing)[0, 1] > 0.8 * share

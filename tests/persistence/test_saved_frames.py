@@ -206,7 +206,7 @@ def drawn_model(rng, n):
 
 ANSWERS = {
     "predict": {}, "predict_proba": {}, "predict_log_proba": {}, "decision_function": {}, "predict_set": {"level": 0.7},
-    "predict_interval": {"level": 0.7}, "value_of_measuring": {}, "transform": {},
+    "predict_interval": {"level": 0.7}, "predict_quantiles": {"level": [0.3, 0.8]}, "value_of_measuring": {}, "transform": {},
 }  # fmt: skip
 
 

@@ -21,9 +21,8 @@ from lacunar.uncertainty import (
     missingness_report,
     value_of_measuring,
 )
-from lacunar.uncertainty.deviation import near_quantiles, quantile
+from lacunar.uncertainty.conformal import ConformalScores, quantile, quantiles_at
 from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT, holm, little_test, mask_evidence
-from lacunar.uncertainty.sets import class_quantiles
 
 
 def world(n=600, d=8, seed=0, shares=(0.2,)):
@@ -68,9 +67,9 @@ def test_scores_are_residuals_out_of_fold():
     for k in range(4):
         out = model.score_fold_ == k
         mean, std = GaussianRegressor().fit(X[~out], y[~out]).predict(X[out], return_std=True)
-        np.testing.assert_allclose(model.scores_[out], np.abs(y[out] - mean) / std)
+        np.testing.assert_allclose(model.scores_.scores_[out], (y[out] - mean) / std)
     mean, std = GaussianRegressor().fit(X, y).predict(X, return_std=True)
-    wide = np.sort(model.scores_)[int(np.ceil(0.8 * 101)) - 1] * std
+    wide = np.sort(np.abs(model.scores_.scores_))[int(np.ceil(0.8 * 101)) - 1] * std
     np.testing.assert_allclose(model.predict_interval(X, level=0.8), np.column_stack([mean - wide, mean + wide]))
     np.testing.assert_allclose(model.predict(X), mean)
 
@@ -82,7 +81,7 @@ def test_cv_plus_is_the_literal_one():
     ends = np.array([one.predict(test, return_std=True) for one in model.estimators_])  # (folds, 2, rows)
     for i, (low, high) in enumerate(model.predict_interval(test)):
         mean, wide = (ends[model.score_fold_, part, i] for part in (0, 1))
-        wide = wide * model.scores_
+        wide = wide * np.abs(model.scores_.scores_)
         k = int(np.ceil(0.9 * 61))
         assert low == pytest.approx(-np.sort(wide - mean)[k - 1])
         assert high == pytest.approx(np.sort(mean + wide)[k - 1])
@@ -94,11 +93,132 @@ def test_quantiles():
     scores, missing = np.arange(1.0, 101.0), np.repeat([0.0, 10.0], 50)
     copied = np.zeros(100, dtype=bool)
     at = np.array([0.0, 10.0])
-    low, high = near_quantiles(scores, missing, copied, at, 10, 0.8, False)
+    low, high = ConformalScores().fit(scores, missing, 10, copied=copied).near(at, 0.8)
     assert (low, high) == (41, 91)  # rows 10 apart of 10 columns weigh exp(-10)
     copied[50:] = True
-    assert near_quantiles(scores, missing, copied, at, 10, 0.8, False)[1] == 91  # copies count where no row is near
-    assert near_quantiles(scores, missing, copied, at, 10, 0.99, False)[0] == np.inf
+    half_copied = ConformalScores().fit(scores, missing, 10, copied=copied)
+    assert half_copied.near(at, 0.8)[1] == 91  # copies count where no row is near
+    assert half_copied.near(at, 0.99)[0] == np.inf
+
+
+LEVELS = [0.9, 0.02, 0.5, 0.1, 0.7, 0.5]
+QUANTILES = {
+    "wrapper": MaskConformalRegressor(),
+    "wrapper, any masks": MaskConformalRegressor(masks="any"),
+    "wrapper, CV+": MaskConformalRegressor(SLRMRegressor(3, random_state=0), method="cv+", cv=3),
+    "learner": LacunarRegressor(members=["gaussian", "linear"], random_state=0),
+}
+
+
+def skewed_world(n, seed=0):
+    X, y = world(n, seed=seed)
+    return X, y + 3 * np.random.default_rng(seed).exponential(size=n) ** 2
+
+
+def pinball(target, quantiles, levels):
+    below = target[:, None] - quantiles
+    return np.maximum(levels * below, (np.array(levels) - 1) * below).mean()
+
+
+@pytest.mark.filterwarnings("ignore:.*lack other entries:UserWarning")
+@pytest.mark.parametrize("name", QUANTILES)
+def test_quantiles_are_of_the_shares_asked_for(name, tmp_path):
+    (X, y), (test, target) = skewed_world(600), skewed_world(3000, 1)
+    model = clone(QUANTILES[name]).fit(X, y)
+    found = model.predict_quantiles(test, LEVELS)
+    assert found.shape == (3000, 6)
+    np.testing.assert_allclose(np.mean(target[:, None] <= found, axis=0), LEVELS, atol=0.06)
+    assert (np.diff(found[:, np.argsort(LEVELS)], axis=1) >= 0).all()
+    np.testing.assert_array_equal(found[:, 2], found[:, 5])
+    one = model.predict_quantiles(test, 0.9)
+    assert one.shape == (3000,)
+    np.testing.assert_array_equal(one, found[:, 0])
+    assert model.predict_quantiles(test[:2]).shape == (2, 3)
+    (low, high), centre = model.predict_interval(test, level=0.8).T, model.predict(test)
+    symmetric = pinball(target, np.column_stack([low, centre, high]), [0.1, 0.5, 0.9])
+    assert pinball(target, found[:, [3, 2, 0]], [0.1, 0.5, 0.9]) < 0.97 * symmetric  # which knows of no skew
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_quantiles(test[:50], LEVELS), found[:50])
+
+
+@pytest.mark.filterwarnings("ignore:.*lack other entries:UserWarning")
+@pytest.mark.parametrize("name", QUANTILES)
+def test_intervals_of_several_levels(name):
+    X, y = world(300)
+    model = clone(QUANTILES[name]).fit(X, y)
+    test = world(40, seed=1, shares=(0, 0.6))[0]
+    both = model.predict_interval(test, level=[0.9, 0.5])
+    assert both.shape == (40, 2, 2)
+    for k, level in enumerate((0.9, 0.5)):
+        np.testing.assert_array_equal(both[:, k], model.predict_interval(test, level=level))
+    assert model.predict_interval(test, level=np.array([0.9])).shape == (40, 1, 2)
+    assert model.predict_interval(test, level=np.float64(0.9)).shape == (40, 2)
+
+
+@pytest.mark.parametrize("name", ["wrapper", "wrapper, any masks", "learner"])
+def test_quantiles_are_the_ends_of_intervals_where_residuals_are_symmetric(name):
+    """A score of either sign for every row: each of them as far out as the other, the tails are equal."""
+    X, y = world(300)
+    model = clone(QUANTILES[name]).fit(X, y)
+    kept = [model.scores_] if hasattr(model, "scores_") else [model.deviations_[0][0].scores_]
+    kept += [] if hasattr(model, "scores_") else [model.deviations_[0][0].copy_scores_]
+    for scores in kept:
+        scores.fit(
+            np.r_[scores.scores_, -scores.scores_],
+            np.tile(scores.n_missing_, 2),
+            scores.n_columns_,
+            copied=np.tile(scores.copied_, 2),
+            copies_count=scores.copies_count_,
+        )
+    interval, quantiles = model.predict_interval(X[:50], 0.9), model.predict_quantiles(X[:50], [0.05, 0.5, 0.95])
+    apart = np.abs(quantiles[:, ::2] - interval) / np.ptp(interval, axis=1)[:, None]
+    assert np.median(apart) < 0.03  # one place in the sorted scores
+    assert np.median(np.abs(quantiles[:, 1] - model.predict(X[:50])) / np.ptp(interval, axis=1)) < 0.03
+
+
+def test_quantiles_of_several_targets():
+    X, y = world(200)
+    Y = np.column_stack([y, -10 * y, y**2])
+    Y[::5, 1] = np.nan  # of another group, whose targets come between those of the first
+    with pytest.warns(UserWarning, match="lack a label"):
+        model = LacunarRegressor(members=["gaussian"], random_state=0).fit(X, Y)
+    found = model.predict_quantiles(X[:9], [0.2, 0.8])
+    assert found.shape == (9, 3, 2)
+    assert model.predict_quantiles(X[:9], 0.5).shape == (9, 3)
+    interval = model.predict_interval(X[:9], level=[0.6, 0.8, 0.9])
+    assert interval.shape == (9, 3, 3, 2)
+    assert model.predict_interval(X[:9]).shape == (9, 3, 2)
+    predicted, std = model.predict(X[:9], return_std=True)
+    assert predicted.shape == std.shape == (9, 3)
+    np.testing.assert_allclose(interval[:, :, 0].mean(axis=2), predicted)
+    assert (np.abs(found.mean(axis=2) - predicted) < std).all()
+
+
+def test_few_rows_have_infinite_quantiles():
+    X, y = world(12)
+    for name in ("wrapper", "wrapper, CV+", "learner"):
+        found = clone(QUANTILES[name]).fit(X, y).predict_quantiles(X, [0.01, 0.5, 0.99])
+        assert (found[:, 0] == -np.inf).all()
+        assert np.isfinite(found[:, 1]).all()
+        assert (found[:, 2] == np.inf).all()
+
+
+def test_quantiles_do_not_cross_where_a_tail_ends():
+    """Of a level with too few scores near others stand in, which may be smaller."""
+    ends = {0.5: 2.0, 0.7: 3.0, 0.9: 1.0}
+    found = quantiles_at(np.array([0.9, 0.5, 0.7]), lambda level, tail, side: np.full(2, ends[level]))
+    np.testing.assert_array_equal(found, [[3.0, 2.0, 3.0]] * 2)
+
+
+@pytest.mark.parametrize("name", ["wrapper", "learner"])
+def test_levels_are_shares(name):
+    X, y = world(60)
+    model = clone(QUANTILES[name]).fit(X, y)
+    wrong = (0, 1, 1.5, [0.5, 1], np.nan, [], "0.9", [0.5, "0.9"], [[0.5]], {"a": 0.5}, np.array("x"), object())
+    for level in wrong:
+        for ask in (model.predict_interval, model.predict_quantiles):
+            with pytest.raises((ValueError, TypeError), match=r"level must be .*between 0 and 1.*got.* Pass"):
+                ask(X, level)
 
 
 def test_intervals_of_frames_and_containers(tmp_path):
@@ -409,8 +529,8 @@ def test_a_class_of_too_few_rows_is_in_every_set(copies):
         labels, scores, missing = np.tile(labels, 4), np.r_[scores, rng.random(3 * len(scores))], np.tile(missing, 4)
         copied = np.arange(len(labels)) >= len(copied)
     at = np.array([0.0, 2.0, 50.0])
-    options = {"n_columns": 5, "n_classes": 3, "level": 0.9, "copies_count": copies}
-    quantiles = class_quantiles(scores, labels, missing, copied, at, **options)
+    kept = ConformalScores().fit(scores, missing, 5, labels=labels, copied=copied, copies_count=copies)
+    quantiles = kept.of_classes(at, 0.9, 3)
     assert np.isinf(quantiles[:, 0]).all()
     assert np.isfinite(quantiles[:, 1:]).all()
     # nobody of a class lacks 50 entries: all its rows stand in
@@ -418,7 +538,7 @@ def test_a_class_of_too_few_rows_is_in_every_set(copies):
     if not copies:
         assert quantiles[0, 1] == scores[labels == 1].max()
         own = labels == 2
-        near = near_quantiles(scores[own], missing[own], copied[own], at[:2], 5, 0.9, False)
+        near = ConformalScores().fit(scores[own], missing[own], 5).near(at[:2], 0.9)
         np.testing.assert_array_equal(quantiles[:2, 2], near)
 
 

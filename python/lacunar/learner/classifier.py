@@ -32,9 +32,8 @@ from lacunar.observed.door import (
     require_y,
     warn_if_unlabelled,
 )
-from lacunar.observed.rules import LABELS, Array, Instance, Optional, Rule, floats
-from lacunar.uncertainty.deviation import check_level, conformal
-from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
+from lacunar.observed.rules import LABELS, Instance, Optional, Rule, floats
+from lacunar.uncertainty.conformal import CONDITIONS, Condition, ConformalScores, check_level, drawn_to
 from lacunar.uncertainty.shift import ExtraMissingProbabilities, Lacking, log_softmax
 
 _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
@@ -153,10 +152,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
         "target_variance_": Optional(Instance(TargetVariance)),
-        "softening_": Optional(Instance(ExtraMissingProbabilities)),
-        "scores_": floats("labelled", low=-1e-9, high=1),
-        "score_missing_": floats("labelled", low=0),
-        "score_class_": Array("i", ("labelled",), low=0),
+        "extra_missing_": Optional(Instance(ExtraMissingProbabilities)),
+        "scores_": Instance(ConformalScores),
         "out_of_fold_": Instance(np.ndarray),
     }
 
@@ -224,18 +221,18 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         self.out_of_fold_ = np.full((training.n, len(self.classes_)), np.nan)
         self.out_of_fold_[training.tested] = np.exp(logs)
         judged = training.judged
-        self.score_class_ = np.asarray(judged.labels)
-        self.scores_ = 1.0 - np.exp(logs[np.arange(judged.n), self.score_class_])
-        self.score_missing_ = judged.view.n_missing
+        scores = 1.0 - np.exp(logs[np.arange(judged.n), judged.labels])
+        n_missing, t = judged.view.n_missing, judged.view.T.shape[1]
+        self.scores_ = ConformalScores().fit(scores, n_missing, t, labels=judged.labels)
         thinned, rows_after = judged.thinned(training.share_after)
         self.target_variance_ = self._fit_target_variance(thinned.view, thinned.Y)
-        self.softening_ = self._softening(thinned, logs[rows_after])
+        self.extra_missing_ = self._extra_missing(thinned, logs[rows_after])
         self._settle_order(self.target_variance_, self.ensemble_, thinned)
         self.offsets_ = self._tuned(logs, judged)
         self._warn_of_classes(logs, judged)
         return self
 
-    def _softening(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:
+    def _extra_missing(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:
         """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""
         if len(self.classes_) < 2 or training.n < _FEWEST_ROWS_TO_SOFTEN:
             return None
@@ -371,7 +368,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     def _logs_of(self, view: View) -> Floats:
         """Log probabilities of rows as they came."""
         logs = self.ensemble_.predict(self._with_always_seen(view), self.posterior_, self.n_jobs)
-        return logs if self.softening_ is None else self.softening_.softened(self._lacking(view), logs)
+        extra = self.extra_missing_
+        return logs if extra is None else extra.softened(self._lacking(view), logs)
 
     def predict_set(self, X: Any, level: float = 0.9, *, condition: Condition = "missing") -> NDArray[np.bool_]:
         """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a share of `level` has its class in the set.
@@ -414,34 +412,20 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     def _score_quantiles(self, view: View, level: float, condition: Condition) -> Floats:
         """Quantiles of 1 - p(class of the row) out of fold among the rows of a condition, (m, 1) or (m, c); of rows that lack more, among copies."""
-        completed = self._with_always_seen(view)
-        usual = self._quantiles_among(self.scores_, self.score_missing_, self.score_class_, completed, level, condition)
-        soft = self.softening_
-        if soft is None or not len(soft.scores_):
+        usual = self._quantiles_of(self.scores_, self._with_always_seen(view), level, condition)
+        extra = self.extra_missing_
+        if extra is None:
             return usual
-        new = self._quantiles_among(soft.scores_, soft.score_missing_, soft.score_class_, view, level, condition)
-        novelty = np.broadcast_to(soft.novelty(self._lacking(view))[:, None], usual.shape)
-        known = np.isfinite(new) & np.isfinite(usual) & (novelty > 0)
-        usual[known] += novelty[known] * (new[known] - usual[known])
-        return usual
-
-    def _quantiles_among(
-        self, scores: Floats, missing: Floats, labels: Ints, view: View, level: float, condition: Condition
-    ) -> Floats:
-        n_columns = max(view.T.shape[1], 1)
-        if condition == "missing":
-            return conformal(scores, missing, view.n_missing, level, n_columns)[:, None]
-        return class_quantiles(
-            scores,
-            labels,
-            missing,
-            np.zeros(len(scores), dtype=bool),
-            view.n_missing,
-            n_columns=n_columns,
-            n_classes=len(self.classes_),
-            level=level,
-            copies_count=False,
+        unseen, novelty = (
+            self._quantiles_of(extra.copy_scores_, view, level, condition),
+            extra.novelty(self._lacking(view)),
         )
+        return drawn_to(usual, unseen, np.broadcast_to(novelty[:, None], usual.shape))
+
+    def _quantiles_of(self, scores: ConformalScores, view: View, level: float, condition: Condition) -> Floats:
+        if condition == "missing":
+            return scores.quantiles(view.n_missing, level)[:, None]
+        return scores.of_classes(view.n_missing, level, len(self.classes_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """`scoring` of the predictions.

@@ -28,10 +28,26 @@ from lacunar.observed.door import (
     warn_if_unlabelled,
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
-from lacunar.uncertainty.deviation import PredictiveDeviation, check_level
+from lacunar.uncertainty.conformal import Tail, check_levels, intervals_at, quantiles_at
 from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking
 
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
+
+
+class Spread:
+    """How far one target may be from its predictions of some rows, in its own units."""
+
+    def __init__(self, rows: Lacking, deviation: ExtraMissingVariance, mean: float, scale: float) -> None:
+        self.values, self.scale = rows.predicted * scale + mean, scale
+        self.sigma, self.distance = deviation.sigma(rows), deviation.distances(rows)
+
+    def std(self) -> Floats:
+        """Predictions and standard deviations (m, 2)."""
+        return np.column_stack([self.values, self.sigma * self.scale])
+
+    def end(self, level: float, tail: Tail, side: int) -> Floats:
+        """Ends of intervals (m,), as `conformal` asks for them."""
+        return np.asarray(self.values + side * (self.distance(level, tail) * self.scale))
 
 
 @whole_answers
@@ -132,8 +148,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         "ensembles_": Items(Instance(Ensemble), length="groups"),
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
         "target_variance_": Items(Optional(Instance(TargetVariance)), length="groups"),
-        "deviations_": Items(Optional(Items(Instance(PredictiveDeviation))), length="groups"),
-        "widenings_": Items(Optional(Items(Instance(ExtraMissingVariance))), length="groups"),
+        "deviations_": Items(Optional(Items(Instance(ExtraMissingVariance))), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
@@ -198,8 +213,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         scaled = (Y - self.target_mean_) / self.target_scale_
         self.ensembles_: list[Ensemble] = []
         self.target_variance_: list[TargetVariance | None] = []
-        self.deviations_: list[list[PredictiveDeviation] | None] = []
-        self.widenings_: list[list[ExtraMissingVariance] | None] = []
+        self.deviations_: list[list[ExtraMissingVariance] | None] = []
         self.targets_: list[Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         patterns = _groups(~np.isnan(scaled) & counted[:, None])
@@ -228,24 +242,14 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self._settle_order(target_variance, self.ensembles_[-1], training)
         if training.n < _FEWEST_RESIDUALS:
             self.deviations_.append(None)
-            self.widenings_.append(None)
             return
         rows = self._lacking(training.as_came, values, target_variance)
-        deviations = [
-            PredictiveDeviation().fit(row.predicted, residual, row.variance, row.n_missing)
-            for row, residual in zip(rows, residuals.T, strict=True)
-        ]
         view, copied, predicted = self._copies(training, self.ensembles_[-1], values)
         errors = training.Y[copied] - predicted
         copies = self._lacking(view, predicted, target_variance)
-        self.deviations_.append(deviations)
-        self.widenings_.append(
-            [
-                ExtraMissingVariance().fit(deviation, row, residual, copy, copied, error)
-                for deviation, row, residual, copy, error in zip(
-                    deviations, rows, residuals.T, copies, errors.T, strict=True
-                )
-            ]
+        columns = zip(rows, residuals.T, copies, errors.T, strict=True)
+        self.deviations_.append(
+            [ExtraMissingVariance().fit(row, residual, copy, copied, error) for row, residual, copy, error in columns]
         )
 
     def _lacking(self, view: View, values: Floats, target_variance: TargetVariance | None) -> list[Lacking]:
@@ -271,25 +275,25 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         std : ndarray of the same shape
             Only with `return_std`.
         """
-        check_is_fitted(self)
         if not return_std:
+            check_is_fitted(self)
             return self._shaped(self._in_batches(X, self._values))
-        values, std = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, None)), 2)
-        return self._shaped(values), self._shaped(std)
+        values, std = np.moveaxis(self._spread(X, lambda spread: spread.std()), -1, 0)
+        return values, std
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
+    def predict_interval(self, X: Any, level: float | Sequence[float] = 0.9) -> Floats:
         """Intervals that hold for what a row lacks: of rows that lack about as many entries a share of `level` is inside.
 
         Parameters
         ----------
         X : array, frame or sparse matrix of shape (m, d)
-        level : float, default=0.9
-            Coverage asked for.
+        level : float or sequence of floats, default=0.9
+            Coverage asked for, between 0 and 1.
 
         Returns
         -------
-        intervals : ndarray of shape (m, 2) or (m, targets, 2)
-            Lower and upper ends; infinite where training rows are too few for the level.
+        intervals : ndarray of shape (m, 2) or (m, targets, 2); (m, levels, 2) or (m, targets, levels, 2) for a sequence of levels
+            Lower and upper ends, both as far from the prediction; infinite where training rows are too few for the level.
 
         Notes
         -----
@@ -298,33 +302,53 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         training rows with further entries hidden, at random and by their own values. All this is measured, not guaranteed;
         `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like those of training.
         """
-        check_is_fitted(self)
-        level = check_level(level)
-        values, width = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, level)), 2)
-        intervals = np.stack([values - width, values + width], axis=2)
-        return intervals[:, 0] if self.flat_ else intervals
+        levels = check_levels(level)
+        return self._spread(X, lambda spread: intervals_at(levels, spread.end))
 
-    def _values_and_widths(self, view: View, level: float | None) -> Floats:
-        """Predictions of rows as they came, then standard deviations or half lengths of the intervals of a level, (m, 2 targets)."""
+    def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
+        """Quantiles of the target that hold for what a row lacks: of rows that lack about as many entries a share of `level` is below.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (m, d)
+        level : float or sequence of floats, default=(0.1, 0.5, 0.9)
+            Shares of the target that are to be below, between 0 and 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (m, levels) or (m, targets, levels); (m,) or (m, targets) for one float
+            None is below that of a smaller level; infinite where training rows are too few for the level.
+
+        Notes
+        -----
+        Prediction plus a quantile of residual / std out of fold times std: the residuals of `predict_interval` with their signs. Those of .05 and .95 are
+        about the ends of the interval of level .9 where residuals are symmetric, and follow a skewed target where they are not.
+        """
+        levels = check_levels(level)
+        return self._spread(X, lambda spread: quantiles_at(levels, spread.end))
+
+    def _spread(self, X: Any, answer: Callable[[Spread], Floats]) -> Floats:
+        """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...)."""
+        check_is_fitted(self)
         if None in self.deviations_:
             raise ValueError(
-                f"standard deviations and intervals need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
+                f"standard deviations, intervals and quantiles need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
             )
-        values, widths = np.empty((2, len(view.Z), len(self.target_mean_)))
+        return self._shaped(self._in_batches(X, lambda view: np.stack(list(map(answer, self._spreads(view))), axis=1)))
+
+    def _spreads(self, view: View) -> list[Spread]:
+        """Of every target how far it may be from its predictions of rows as they came."""
+        spreads: dict[int, Spread] = {}
         completed = self._with_always_seen(view)
-        for ensemble, deviations, widenings, target_variance, targets in zip(
-            self.ensembles_, self.deviations_, self.widenings_, self.target_variance_, self.targets_, strict=True
+        for ensemble, deviations, target_variance, targets in zip(
+            self.ensembles_, self.deviations_, self.target_variance_, self.targets_, strict=True
         ):
             assert deviations is not None
-            assert widenings is not None
             predicted = ensemble.predict(completed, self.posterior_, self.n_jobs)
-            values[:, targets] = predicted
             rows = self._lacking(view, predicted, target_variance)
-            for row, deviation, widening, target in zip(rows, deviations, widenings, targets, strict=True):
-                widths[:, target] = (
-                    widening.sigma(deviation, row) if level is None else widening.widths(deviation, row, level)
-                )
-        return np.hstack([values * self.target_scale_ + self.target_mean_, widths * self.target_scale_])
+            for row, deviation, target in zip(rows, deviations, targets, strict=True):
+                spreads[target] = Spread(row, deviation, self.target_mean_[target], self.target_scale_[target])
+        return [spreads[target] for target in sorted(spreads)]
 
     def _shaped(self, values: Floats) -> Floats:
         return values[:, 0] if self.flat_ else values
@@ -346,7 +370,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             raise ValueError(f"groups of targets hold {targets}, not every one of {len(self.target_mean_)} once")
         self._values(view)
         if None not in self.deviations_:
-            self._values_and_widths(view, 0.5)
+            for spread in self._spreads(view):
+                spread.end(0.5, "both", 1)
 
     @property
     def members_(self) -> list[str]:

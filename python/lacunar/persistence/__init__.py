@@ -121,7 +121,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 # What a loaded model is asked at once. Only predict answers every row; of the others a ValueError may be their way to refuse one.
 _VERBS = (
-    *("predict", "predict_proba", "decision_function", "predict_interval", "predict_set"),
+    *("predict", "predict_proba", "decision_function", "predict_interval", "predict_quantiles", "predict_set"),
     *("transform", "impute", "score_samples"),
 )
 

@@ -52,6 +52,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.learner.TableViews": ("lacunar.learner.views", "TableViews"),
     "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
     "lacunar.learner.TargetVariance": ("lacunar.learner.targets", "TargetVariance"),
+    "lacunar.uncertainty.ConformalScores": ("lacunar.uncertainty.conformal", "ConformalScores"),
     "lacunar.learner.PredictiveDeviation": ("lacunar.uncertainty.deviation", "PredictiveDeviation"),
     "lacunar.learner.MaskComparison": ("lacunar.learner.masks", "MaskComparison"),
     "lacunar.learner.ExtraMissingProbabilities": ("lacunar.uncertainty.shift", "ExtraMissingProbabilities"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Literal
 
@@ -19,7 +20,8 @@ from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import ScoreMixin, read_target
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
-from lacunar.uncertainty.deviation import PredictiveDeviation, check_level, quantile
+from lacunar.uncertainty.conformal import TAILS, End, Tail, check_levels, intervals_at, quantiles_at
+from lacunar.uncertainty.deviation import PredictiveDeviation, scores_out_of_fold
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
 
 _LEAST_STD = 1e-150  # whose square is above 0
@@ -65,11 +67,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         The same of the folds, for "cv+".
     encoder_ : TableEncoder or None
         Makes numbers of the columns of a frame for it.
-    scores_ : ndarray of shape (N,)
-        Absolute residuals out of fold over their scales, of rows and of copies.
-    score_missing_ : ndarray of shape (N,)
-        Numbers of missing entries.
-    score_copied_ : ndarray of bool of shape (N,)
+    scores_ : ConformalScores
+        Of rows and of copies, in arrays of shape (N,): `scores_`, residuals out of fold over their scales;
+        `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy.
     score_fold_ : ndarray of int of shape (N,)
     deviation_ : PredictiveDeviation or None
         The regression of squared residuals on log variance, number missing, prediction and squared prediction; None
@@ -110,7 +110,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **MaskConformal._schema,
-        **dict.fromkeys(("encoder_", "estimator_", "estimators_", "gaussian_", "gaussians_"), Anything()),
+        **dict.fromkeys(("encoder_", "estimators_", "gaussian_", "gaussians_"), Anything()),
         "score_fold_": whole("N"),
         "deviation_": Optional(Instance(PredictiveDeviation)),
         "prediction_mean_": Number(),
@@ -178,17 +178,18 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             if self.method == "cv+":
                 self.estimators_.append(one)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
-        self._count_missing(tables)
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
-        residuals = np.abs(target - mean).ravel()
+        residuals = (target - mean).ravel()
         self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
-        self.deviation_ = PredictiveDeviation() if learned else None
-        if self.deviation_ is None:
-            self.scores_ = residuals / std.ravel()
-        else:
+        self.deviation_ = None
+        if learned:
             predicted, variance = self._standard(mean.ravel(), std.ravel())
-            lacking = self.score_missing_, self.score_fold_
-            self.scores_ = self.deviation_.learned_scores(predicted, residuals, variance, *lacking)
+            columns = predicted, residuals, variance, np.concatenate([count_missing(table) for table in tables])
+            self.deviation_ = PredictiveDeviation().fit(*columns)
+            scores = scores_out_of_fold(*columns, self.score_fold_)
+        else:
+            scores = residuals / std.ravel()
+        self.scores_ = self._scores_of(scores, tables)
         return self
 
     def _standard(self, mean: Floats, std: Floats) -> tuple[Floats, Floats]:
@@ -203,45 +204,70 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         numbers = numbers_of(rows, self.encoder_, Remarks())  # what is to be said of the rows, the model says
         return model.predict(rows), gaussian.predict(numbers, return_std=True)[1]
 
-    def predict_interval(self, X: Any, level: float | None = None) -> Floats:
+    def predict_interval(self, X: Any, level: float | Sequence[float] | None = None) -> Floats:
         """Lower and upper ends of the intervals.
 
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-        level : float or None, default=None
+        level : float, sequence of floats or None, default=None
             Coverage asked for, between 0 and 1; None is that of the constructor.
 
         Returns
         -------
-        interval : ndarray of shape (m, 2)
-            Infinite where training rows are too few for the level.
+        intervals : ndarray of shape (m, 2), or (m, levels, 2) for a sequence of levels
+            Lower and upper ends, both as far from the prediction; infinite where training rows are too few for the
+            level.
         """
+        levels = check_levels(self.level if level is None else level)
+        return intervals_at(levels, self._ends(X))
+
+    def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
+        """Quantiles of the target, from the residuals of the intervals with their signs.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        level : float or sequence of floats, default=(0.1, 0.5, 0.9)
+            Shares of the target that are to be below, between 0 and 1.
+
+        Returns
+        -------
+        quantiles : ndarray of shape (m, levels), or (m,) for one float
+            None is below that of a smaller level. Those of .05 and .95 are the ends of the interval of level .9 where
+            residuals are symmetric; infinite where training rows are too few for the level.
+        """
+        return quantiles_at(check_levels(level), self._ends(X))
+
+    def _ends(self, X: Any) -> End:
+        """Ends of the intervals of rows, as a function of level, tail of the scores and side."""
         check_is_fitted(self, "estimator_")
-        coverage = check_level(self.level if level is None else level)
         rows = readable_rows(self, X, reset=False)
         if self.method == "cv+":
-            return self._around_folds(rows, coverage)
+            return self._ends_around_folds(rows)
         mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
         if self.deviation_ is None:
-            wide = quantile(self.scores_, coverage) * std
-        else:
-            sigma = self.deviation_.sigma(*self._standard(mean, std), count_missing(rows))
-            wide = self._near_quantiles(rows, coverage) * sigma
-        return np.column_stack([mean - wide, mean + wide])
+            return lambda level, tail, side: mean + side * (self.scores_.overall(level, tail) * std)
+        n_missing = count_missing(rows)
+        sigma = self.deviation_.sigma(*self._standard(mean, std), n_missing)
+        return lambda level, tail, side: mean + side * (self.scores_.near(n_missing, level, tail) * sigma)
 
-    def _around_folds(self, rows: Any, level: float) -> Floats:
+    def _ends_around_folds(self, rows: Any) -> End:
         """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11)
         of CV+.
         """
-        n, k = len(self.scores_), int(np.ceil(level * (len(self.scores_) + 1) - 1e-9))
-        if k > n:
-            return np.tile([-np.inf, np.inf], (len(rows), 1))
-        ends = np.empty((2, len(rows), n))
-        for j, model in enumerate(self.estimators_):
-            mean, std = self._mean_and_std(rows, model, self.gaussians_[j] if self.gaussians_ else None)
-            own = self.score_fold_ == j
-            wide = std[:, None] * self.scores_[own]
-            ends[0][:, own], ends[1][:, own] = wide - mean[:, None], mean[:, None] + wide
-        low, high = (np.partition(end, k - 1, axis=1)[:, k - 1] for end in ends)
-        return np.column_stack([-low, high])
+        gaussians = self.gaussians_ or [None] * len(self.estimators_)
+        predicted = [self._mean_and_std(rows, *pair) for pair in zip(self.estimators_, gaussians, strict=True)]
+
+        def end(level: float, tail: Tail, side: int) -> Floats:
+            scores = TAILS[tail](self.scores_.scores_)
+            n, k = len(scores), int(np.ceil(level * (len(scores) + 1) - 1e-9))
+            if k > n:
+                return np.full(len(rows), side * np.inf)
+            ends = np.empty((len(rows), n))
+            for j, (mean, std) in enumerate(predicted):
+                own = self.score_fold_ == j
+                ends[:, own] = std[:, None] * scores[own] + side * mean[:, None]
+            return np.asarray(side * np.partition(ends, k - 1, axis=1)[:, k - 1])
+
+        return end

@@ -1,9 +1,9 @@
-"""What conformal wrappers share: tables of any estimator, their masks, more of them, and scores by how much is missing."""
+"""What conformal wrappers share: tables of any estimator, their masks, and copies with more entries missing."""
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,13 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
-from lacunar._typing import Bools, Floats
+from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
-from lacunar.observed.rules import Array, Rule, floats, trial_rows
-from lacunar.uncertainty.deviation import near_quantiles
+from lacunar.observed.rules import Anything, Instance, Rule, trial_rows
+from lacunar.uncertainty.conformal import ConformalScores
 
 _COPIES = 3  # of every row, with more entries hidden
 _LARGEST_SHARE = 0.9  # of the entries that a copy hides
@@ -76,27 +76,28 @@ def numbers_of(table: Any, encoder: TableEncoder | None, remarks: Remarks | None
 class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
     """A fitted estimator, and scores out of fold of rows and copies with how many entries each of them lacks."""
 
+    masks: Literal["natural", "any"]
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "level": [Interval(Real, 0, 1, closed="neither")],
         "masks": [StrOptions({"natural", "any"})],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _schema: ClassVar[dict[str, Rule]] = {
-        "scores_": floats("N", low=0),
-        "score_missing_": floats("N", low=0),
-        "score_copied_": Array("b", ("N",)),
-    }
+    _schema: ClassVar[dict[str, Rule]] = {"estimator_": Anything(), "scores_": Instance(ConformalScores)}
 
-    def _count_missing(self, tables: list[Any]) -> None:
-        """How many entries every row of the tables lacks; all but the first are copies."""
-        self.score_missing_ = np.concatenate([count_missing(table) for table in tables])
-        self.score_copied_ = np.arange(self.score_missing_.size) >= len(tables[0])
-
-    def _near_quantiles(self, rows: Any, level: float) -> Floats:
-        """Quantiles of the scores of training rows that lack about as many entries (m,)."""
-        scores, copies_count = (self.scores_, self.score_missing_, self.score_copied_), self.masks == "any"
-        return near_quantiles(*scores, count_missing(rows), rows.shape[1], level, copies_count)
+    def _scores_of(self, scores: Floats, tables: list[Any], labels: Ints | None = None) -> ConformalScores:
+        """Scores of the rows of the tables, of which all but the first are copies."""
+        n_missing = np.concatenate([count_missing(table) for table in tables])
+        copied = np.arange(len(n_missing)) >= len(tables[0])
+        return ConformalScores().fit(
+            scores,
+            n_missing,
+            tables[0].shape[1],
+            labels=labels,
+            copied=copied,
+            copies_count=self.masks == "any",
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predictions of the estimator fitted to all rows.

@@ -15,46 +15,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
-from lacunar._typing import Bools, Floats, Ints
+from lacunar._typing import Floats
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import ScoreMixin, read_target
-from lacunar.observed.rules import LABELS, Anything, Array, Rule, floats
-from lacunar.uncertainty.deviation import check_level, near_quantiles, quantile
+from lacunar.observed.rules import LABELS, Rule
+from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level
 from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
-
-Condition = Literal["missing", "class"]
-CONDITIONS: tuple[Condition, ...] = ("missing", "class")
-
-
-def class_quantiles(
-    scores: Floats,
-    labels: Ints,
-    missing: Floats,
-    copied: Bools,
-    at: Floats,
-    *,
-    n_columns: int,
-    n_classes: int,
-    level: float,
-    copies_count: bool,
-) -> Floats:
-    """Quantiles (m, n_classes) of the scores (n,) of every class's own rows that lack about as many entries as `at`
-    (m,) says.
-
-    The class goes before the number missing: all rows of a class stand in where those that lack about as many are too
-    few for the level. Where all of them are too few, copies not counted, the quantile is infinite, and the class in
-    every set.
-    """
-    quantiles = np.full((len(at), n_classes), np.inf)
-    for k in range(n_classes):
-        own = labels == k
-        of_rows = quantile(scores[own & ~copied], level)
-        if np.isinf(of_rows):
-            continue
-        near = near_quantiles(scores[own], missing[own], copied[own], at, n_columns, level, copies_count)
-        of_class = quantile(scores[own], level) if copies_count else of_rows
-        quantiles[:, k] = np.where(np.isfinite(near), near, of_class)
-    return quantiles
 
 
 @whole_answers
@@ -88,13 +54,10 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
     estimator_ : estimator
         Fitted to all rows.
     classes_ : ndarray of shape (n_classes,)
-    scores_ : ndarray of shape (N,)
-        1 - p of the row's own class, out of fold, of rows and of copies.
-    score_missing_ : ndarray of shape (N,)
-        Numbers of missing entries.
-    score_copied_ : ndarray of bool of shape (N,)
-    score_class_ : ndarray of int of shape (N,)
-        Places of the rows' classes in `classes_`.
+    scores_ : ConformalScores
+        Of rows and of copies, in arrays of shape (N,): `scores_`, 1 - p of the row's own class out of fold;
+        `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy; `labels_`, places of the rows'
+        classes in `classes_`.
     n_features_in_ : int
 
     Notes
@@ -131,9 +94,6 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
     _schema: ClassVar[dict[str, Rule]] = {
         **MaskConformal._schema,
         "classes_": LABELS,
-        "estimator_": Anything(),
-        "scores_": floats("N", high=1),
-        "score_class_": Array("i", ("N",), low=0),
     }
 
     def __init__(
@@ -190,9 +150,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
                 proba = one.predict_proba(_safe_indexing(table, outside))
                 own = proba[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
-        self.scores_ = scores.ravel()
-        self.score_class_ = np.tile(y_encoded, len(tables))
-        self._count_missing(tables)
+        self.scores_ = self._scores_of(scores.ravel(), tables, np.tile(y_encoded, len(tables)))
         return self
 
     def _folds(self, y_encoded: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
@@ -241,16 +199,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
 
     def _score_quantiles(self, rows: Any, level: float) -> Floats:
         """Quantiles of the scores that `condition` asks for, (m, 1) or (m, n_classes)."""
+        n_missing = count_missing(rows)
         if self.condition == "missing":
-            return self._near_quantiles(rows, level)[:, None]
-        return class_quantiles(
-            self.scores_,
-            self.score_class_,
-            self.score_missing_,
-            self.score_copied_,
-            count_missing(rows),
-            n_columns=rows.shape[1],
-            n_classes=len(self.classes_),
-            level=level,
-            copies_count=self.masks == "any",
-        )
+            return self.scores_.near(n_missing, level)[:, None]
+        return self.scores_.of_classes(n_missing, level, len(self.classes_))

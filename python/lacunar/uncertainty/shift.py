@@ -1,9 +1,10 @@
-"""Rows that lack more than any row of training did: how much wider intervals have to be for them, and how much less
-sure of a class one is.
+"""The treatment of masks that calibration did not have: how much wider intervals of rows are that lack more than any
+row of training did, and how much less sure of a class one is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -13,22 +14,22 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 
 from lacunar._typing import Bools, Floats, Ints
-from lacunar.observed.rules import Array, Number, Rule, floats
-from lacunar.uncertainty.deviation import PredictiveDeviation, conformal, near_quantiles
+from lacunar.observed.rules import Instance, Number, Rule, floats
+from lacunar.uncertainty.conformal import ConformalScores, Tail, drawn_to
+from lacunar.uncertainty.deviation import PredictiveDeviation, scores_out_of_fold
 
 _LARGEST_SHARE = 0.95  # of the entries that a copy hides
 _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
-_TAIL = 0.05  # of the training rows: a row that leaves as much open as so many of them is not new
 _FEWEST_NEAR = 3.0
 _SOFT = 0.1  # of log variances, below which two rows leave open about as much
 _MOST_REFERENCES = 500  # training rows that others are compared with
 _MOST_COLUMNS = 60  # that have a coefficient each
 _LARGEST_SQUARE = 25.0  # of a standardised prediction
+_FOLDS = 5  # of the scores
 _ROUNDS = 4  # of weighted least squares
 _TINY = float(np.finfo(np.float64).tiny)
 _RIDGE = 1e-3  # of coefficients, in units of a copy
-_START = 0.5  # of the coefficients of softening
-_PROBABILITIES_TAIL = 0.0  # of the training rows: three of them that lack as much have had their say in the calibration
+_START = 0.5  # of the coefficients of `ExtraMissingProbabilities`
 
 
 class Lacking(NamedTuple):
@@ -69,95 +70,97 @@ def evenly(n: int, most: int) -> NDArray[np.intp]:
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
-def references(rows: Lacking) -> Floats:
-    """What other rows are compared with, of evenly spaced training rows (references, 3)."""
-    n = len(rows.variance)
-    return _measures(rows.take(evenly(n, _MOST_REFERENCES)))
-
-
-def novelty_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
-    """How far rows are unlike those of training (m,): 0 where a share `tail` of those, and three, lack as much, 1 where
-    none does.
-    """
-    count, always_seen, log = (column[:, None] for column in _measures(rows).T)
-    more = (reference[:, 0] >= count) & (reference[:, 1] >= always_seen)
-    near = (more * np.clip(1 - (log - reference[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
-    return np.asarray(np.maximum(0.0, 1 - near / max(tail * len(reference), _FEWEST_NEAR)))
-
-
-class ExtraMissingVariance(BaseEstimator):  # type: ignore[misc]
-    """Variance beyond that of `PredictiveDeviation`, and quantiles, learned from copies of training rows with further
-    entries hidden.
+class ExtraMissing(BaseEstimator):  # type: ignore[misc]
+    """How new the masks of rows are, and scores for rows whose masks training did not have.
 
     The fewer training rows lack as many entries and leave as much open, the larger is a row's novelty. Rows of novelty
-    0 have the intervals of `PredictiveDeviation`. The others add to its variance a sum, with coefficients >= 0, of what
-    the row leaves open, the share of its entries that is missing, and which columns are missing.
+    0 have the quantiles of the training rows' scores, the others are drawn to those of copies of training rows with
+    further entries hidden.
     """
 
+    _tail: ClassVar[float]  # share of the training rows: a row that leaves as much open as so many of them is not new
     _schema: ClassVar[dict[str, Rule]] = {
         "reference_": floats("references", 3),
+        "least_variance_": Number(low=0, above=True),
+        "coef_": floats("features", low=0),
+        "copy_scores_": Instance(ConformalScores),
+    }
+
+    def _fit_reference(self, rows: Lacking) -> None:
+        n = len(rows.variance)
+        self.reference_ = _measures(rows.take(evenly(n, _MOST_REFERENCES)))
+        self.least_variance_ = float(rows.variance.min())
+
+    def novelty(self, rows: Lacking) -> Floats:
+        """How far rows are unlike those of training (m,): 0 where a share of those, and three, lack as much, 1 where
+        none does.
+        """
+        count, always_seen, log = (column[:, None] for column in _measures(rows).T)
+        more = (self.reference_[:, 0] >= count) & (self.reference_[:, 1] >= always_seen)
+        near = (more * np.clip(1 - (log - self.reference_[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
+        return np.asarray(np.maximum(0.0, 1 - near / max(self._tail * len(self.reference_), _FEWEST_NEAR)))
+
+
+class ExtraMissingVariance(ExtraMissing):
+    """Standard deviations of one target, and how far from its prediction the ends of its intervals are.
+
+    Rows of novelty 0 have what `PredictiveDeviation` says. The others add to its variance a sum, with coefficients
+    >= 0, of what the row leaves open, the share of its entries that is missing, and which columns are missing.
+    """
+
+    _tail = 0.05
+    _schema: ClassVar[dict[str, Rule]] = {
+        **ExtraMissing._schema,
+        "deviation_": Instance(PredictiveDeviation),
+        "scores_": Instance(ConformalScores),
         "least_missing_": Number(low=0),
         "most_missing_": Number(low=0),
-        "least_variance_": Number(low=0, above=True),
         "most_variance_": Number(low=0, above=True),
-        "coef_": floats("features", low=0),
-        "scores_": floats("copies", low=0),
-        "score_missing_": floats("copies", low=0),
     }
 
     def fit(
-        self,
-        deviation: PredictiveDeviation,
-        rows: Lacking,
-        residuals: Floats,
-        copies: Lacking,
-        copied: NDArray[np.intp],
-        errors: Floats,
+        self, rows: Lacking, residuals: Floats, copies: Lacking, copied: NDArray[np.intp], errors: Floats
     ) -> ExtraMissingVariance:
         """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with
         residuals `errors`.
         """
-        self.reference_ = references(rows)
-        counts = rows.n_missing
+        counts, t = rows.n_missing, rows.missing.shape[1]
+        columns = rows.predicted, residuals, rows.variance, counts
+        self.deviation_ = PredictiveDeviation().fit(*columns)
+        scores = scores_out_of_fold(*columns, np.arange(len(residuals)) % _FOLDS)
+        self.scores_ = ConformalScores().fit(scores, counts, t)
+        self._fit_reference(rows)
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
-        self.least_variance_, self.most_variance_ = float(rows.variance.min()), float(rows.variance.max())
-        usual = self._usual(deviation, copies) ** 2
+        self.most_variance_ = float(rows.variance.max())
+        usual = self._usual(copies) ** 2
         # Squares of the rows' own residuals are replaced by their expectation, which leaves less noise.
-        excess = errors**2 - residuals[copied] ** 2 + self._usual(deviation, rows)[copied] ** 2 - usual
+        excess = errors**2 - residuals[copied] ** 2 + self._usual(rows)[copied] ** 2 - usual
         novelty = self.novelty(copies)
         self.coef_ = _excess(self._features(copies), excess, usual, novelty)
         new = novelty > 0
-        self.scores_ = (np.abs(errors) / self.sigma(deviation, copies))[new]
-        self.score_missing_ = copies.n_missing[new]
+        self.copy_scores_ = ConformalScores().fit((errors / self.sigma(copies))[new], copies.n_missing[new], t)
         return self
 
-    def novelty(self, rows: Lacking) -> Floats:
-        """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none
-        does.
-        """
-        return novelty_of(self.reference_, rows, _TAIL)
-
-    def sigma(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
+    def sigma(self, rows: Lacking) -> Floats:
         """Standard deviations (m,)."""
         excess = (self._features(rows) * self.coef_).sum(axis=1)  # the same bits for any number of rows
-        return np.asarray(np.sqrt(self._usual(deviation, rows) ** 2 + self.novelty(rows) * excess))
+        return np.asarray(np.sqrt(self._usual(rows) ** 2 + self.novelty(rows) * excess))
 
-    def widths(self, deviation: PredictiveDeviation, rows: Lacking, level: float) -> Floats:
-        """Half the length of intervals of a level (m,)."""
-        counts, t, novelty = rows.n_missing, rows.missing.shape[1], self.novelty(rows)
-        usual = conformal(deviation.scores_, deviation.score_missing_, counts, level, t)
-        none_copied = np.zeros(len(self.scores_), dtype=bool)
-        new = near_quantiles(self.scores_, self.score_missing_, none_copied, counts, max(t, 1), level, False)
-        known = np.isfinite(new) & np.isfinite(usual)
-        usual[known] += novelty[known] * (new[known] - usual[known])
-        return np.asarray(usual * self.sigma(deviation, rows))
+    def distances(self, rows: Lacking) -> Callable[[float, Tail], Floats]:
+        """How far from the predictions of rows the ends of their intervals are (m,), of a level and a tail."""
+        counts, novelty, sigma = rows.n_missing, self.novelty(rows), self.sigma(rows)
 
-    def _usual(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
-        """What `deviation` says of a row that lacks as much as training's rows at most."""
+        def distance(level: float, tail: Tail) -> Floats:
+            unseen = self.copy_scores_.near(counts, level, tail)
+            return np.asarray(drawn_to(self.scores_.quantiles(counts, level, tail), unseen, novelty) * sigma)
+
+        return distance
+
+    def _usual(self, rows: Lacking) -> Floats:
+        """What `deviation_` says of a row that lacks as much as training's rows at most."""
         variance = np.clip(rows.variance, self.least_variance_, self.most_variance_)
-        return deviation.sigma(
-            rows.predicted, variance, np.clip(rows.n_missing, self.least_missing_, self.most_missing_)
-        )
+        n_missing = np.clip(rows.n_missing, self.least_missing_, self.most_missing_)
+        return self.deviation_.sigma(rows.predicted, variance, n_missing)
 
     def _features(self, rows: Lacking) -> Floats:
         """Numbers >= 0 (m, features) that add to the variance."""
@@ -193,23 +196,19 @@ def _excess(features: Floats, excess: Floats, usual: Floats, novelty: Floats) ->
     return np.asarray(coef)
 
 
-class ExtraMissingProbabilities(BaseEstimator):  # type: ignore[misc]
+class ExtraMissingProbabilities(ExtraMissing):
     """Log probabilities drawn to those of the classes' shares, learned from copies of training rows with further
     entries hidden.
 
-    A row has novelty where fewer than three training rows lack as much; the others keep their probabilities. Where
-    there is novelty, the log probabilities over the shares of the classes are divided by 1 plus a sum, with
-    coefficients >= 0, of the share that is missing, its square, and what the row leaves open.
+    Where there is novelty, the log probabilities over the shares of the classes are divided by 1 plus a sum, with
+    coefficients >= 0, of the share that is missing, its square, and what the row leaves open. The others keep theirs.
     """
 
+    _tail = 0.0  # three of the training rows that lack as much have had their say in the calibration
     _schema: ClassVar[dict[str, Rule]] = {
-        "reference_": floats("references", 3),
-        "least_variance_": Number(low=0, above=True),
-        "log_shares_": floats("c", high=0),
+        **ExtraMissing._schema,
         "coef_": floats(3, low=0),
-        "scores_": floats("copies", low=-1e-9, high=1),
-        "score_missing_": floats("copies", low=0),
-        "score_class_": Array("i", ("copies",), low=0),
+        "log_shares_": floats("c", high=0),
     }
 
     def fit(
@@ -218,22 +217,17 @@ class ExtraMissingProbabilities(BaseEstimator):  # type: ignore[misc]
         """From training rows, their classes and weights (n,), and copies of the rows numbered in `copied` with log
         probabilities (copies, c).
         """
-        self.reference_ = references(rows)
-        self.least_variance_ = float(rows.variance.min())
+        self._fit_reference(rows)
         counts = np.bincount(labels, weights=weight, minlength=logs.shape[1]) + 1.0
         self.log_shares_ = np.log(counts / counts.sum())
         novelty, copy_labels = self.novelty(copies), labels[copied]
         over = logs - self.log_shares_
         self.coef_ = _slopes(self._features(copies), novelty, weight[copied], over, self.log_shares_, copy_labels)
-        new = novelty > 0
+        new, t = novelty > 0, copies.missing.shape[1]
         softened = self.softened(copies, logs)
-        self.scores_ = 1.0 - np.exp(softened[np.arange(len(copy_labels)), copy_labels])[new]
-        self.score_missing_, self.score_class_ = copies.n_missing[new], copy_labels[new]
+        scores = 1.0 - np.exp(softened[np.arange(len(copy_labels)), copy_labels])[new]
+        self.copy_scores_ = ConformalScores().fit(scores, copies.n_missing[new], t, labels=copy_labels[new])
         return self
-
-    def novelty(self, rows: Lacking) -> Floats:
-        """How far rows are unlike those of training (m,), from 0 to 1."""
-        return novelty_of(self.reference_, rows, _PROBABILITIES_TAIL)
 
     def softened(self, rows: Lacking, logs: Floats) -> Floats:
         """Log probabilities (m, c) of rows whose ensemble says `logs`, which stay where a row has no novelty."""
