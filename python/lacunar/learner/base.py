@@ -193,6 +193,14 @@ class LacunarBase(TakesMissing):
         Z[rows], T[rows] = completed.Z, completed.T
         return View(Z, T)
 
+    def _predicted(self, ensemble: Ensemble, view: View) -> Floats:
+        """What an ensemble says of rows as they came; of a level that training never had the average over those that it had."""
+
+        def predict(rows: View) -> Floats:
+            return ensemble.predict(rows, self.posterior_, self.n_jobs)
+
+        return self.views_.averaged(self._with_always_seen(view), predict, logs=self._of_labels)
+
     def _in_batches(self, X: Any, answer: Callable[[View], Floats]) -> Floats:
         """What `answer` says of all rows as they came, a batch at a time; a warning where they lack other entries than the training rows did."""
         table = Table.of(columns_by_name(self, X, reset=False))  # once: it may warn
@@ -292,8 +300,7 @@ class LacunarBase(TakesMissing):
         hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
         losses = []
         for target_variance.by_correlation_ in (False, True):
-            shown = self._with_always_seen(self._measured(view, hidden, target_variance))
-            predicted = ensemble.predict(shown, self.posterior_, self.n_jobs)
+            predicted = self._predicted(ensemble, self._measured(view, hidden, target_variance))
             if training.labels is None:
                 losses.append(float(np.mean((predicted - training.Y[places]) ** 2)))
             else:
@@ -331,7 +338,7 @@ class LacunarBase(TakesMissing):
         rows = training.as_came.take(copied)
         share_left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(rows.T)).sum(axis=1), 1)
         copies = self.views_.with_hidden(rows, hidden)
-        predicted = ensemble.predict(self._with_always_seen(copies), self.posterior_, self.n_jobs)
+        predicted = self._predicted(ensemble, copies)
         return copies, copied, predicted - share_left[:, None] * np.tile(optimism, (times, 1))
 
     def _lacked(

@@ -110,7 +110,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; a class is never
         predicted; rows to predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing,
         columns missing together, and observed values where others are missing); a column of free text is left out; words in a column of numbers or
-        dates are missing; a frame lacks columns, or has others.
+        dates are missing, and categories that `fit` never saw; a frame lacks columns, or has others.
 
     See Also
     --------
@@ -123,6 +123,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     out-of-fold log loss, shrunk to equal weights by 1 + 400/n. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti
     and Willett, 2015, by EM. Rows whose label is missing (NaN, None) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows,
     O(n (1500 + d) d) beyond.
+
+    Probabilities of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
+    where there are more), each counted once.
 
     Examples
     --------
@@ -367,8 +370,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     def _logs_of(self, view: View) -> Floats:
         """Log probabilities of rows as they came."""
-        logs = self.ensemble_.predict(self._with_always_seen(view), self.posterior_, self.n_jobs)
-        extra = self.extra_missing_
+        logs, extra = self._predicted(self.ensemble_, view), self.extra_missing_
         return logs if extra is None else extra.softened(self._lacking(view), logs)
 
     def predict_set(self, X: Any, level: float = 0.9, *, condition: Condition = "missing") -> NDArray[np.bool_]:

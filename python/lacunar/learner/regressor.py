@@ -113,8 +113,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     UserWarning
         `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; rows to predict lack
         other entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing together, and
-        observed values where others are missing); a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks
-        columns, or has others.
+        observed values where others are missing); a column of free text is left out; words in a column of numbers or dates are missing, and categories
+        that `fit` never saw; a frame lacks columns, or has others.
 
     See Also
     --------
@@ -128,6 +128,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     w - 1)^2. A member whose mean error is z standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal weights where the rows do
     not tell members apart, and next to none where they speak against one. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose target is missing (NaN) teach the low-rank
     Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) beyond.
+
+    Predictions of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
+    where there are more), each counted once.
 
     Examples
     --------
@@ -339,12 +342,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     def _spreads(self, view: View) -> list[Spread]:
         """Of every target how far it may be from its predictions of rows as they came."""
         spreads: dict[int, Spread] = {}
-        completed = self._with_always_seen(view)
         for ensemble, deviations, target_variance, targets in zip(
             self.ensembles_, self.deviations_, self.target_variance_, self.targets_, strict=True
         ):
             assert deviations is not None
-            predicted = ensemble.predict(completed, self.posterior_, self.n_jobs)
+            predicted = self._predicted(ensemble, view)
             rows = self._lacking(view, predicted, target_variance)
             for row, deviation, target in zip(rows, deviations, targets, strict=True):
                 spreads[target] = Spread(row, deviation, self.target_mean_[target], self.target_scale_[target])
@@ -355,9 +357,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     def _values(self, view: View) -> Floats:
         """Predictions (m, targets) of rows as they came."""
-        values, completed = np.empty((len(view.Z), len(self.target_mean_))), self._with_always_seen(view)
+        values = np.empty((len(view.Z), len(self.target_mean_)))
         for ensemble, targets in zip(self.ensembles_, self.targets_, strict=True):
-            values[:, targets] = ensemble.predict(completed, self.posterior_, self.n_jobs)
+            values[:, targets] = self._predicted(ensemble, view)
         return values * self.target_scale_ + self.target_mean_
 
     def _loss(self, y: Any) -> Callable[[View], float]:

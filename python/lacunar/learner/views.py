@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -30,6 +30,8 @@ _SHOWN_LEVELS = 60  # of a category that become columns of their own, the most f
 _CLIP = 8.0  # standard deviations, beyond which a number says no more to kernels and linear models
 _LARGEST = 1e15  # standard deviations, for trees in single precision
 _SMALLEST_SD = 0.25  # of a category's column, so that a rare level does not outweigh all others
+_MOST_DRAWN = 32  # levels of training that a row with an unseen one is predicted with
+_UNSEEN = "predicted as the average over those that it saw"
 
 
 class View(NamedTuple):
@@ -190,7 +192,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         """Learn what the columns hold, and show these rows. Columns of which nothing was observed, and constant ones, are left out."""
         table = self._readable(X, warn_counts=True)
         self.encoder_ = TableEncoder(
-            categories="ordinal", max_categories=MOST_LEVELS, text="drop", handle_unknown="missing"
+            categories="ordinal", max_categories=MOST_LEVELS, text="drop", handle_unknown="other"
         )
         if isinstance(table, Observed):
             columns = self._fit_sparse(table)
@@ -238,6 +240,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             return self._of_sparse(table)
         noted = Remarks() if remarks is None else remarks
         encoded = self.encoder_._transformed(table, noted)
+        noted.meaning = _UNSEEN
         if remarks is None:
             noted.warn()
         return self._of_encoded(encoded)
@@ -282,7 +285,8 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def _block(self, column: Floats, j: int) -> Floats:
         if not self.categorical_[j]:
             return np.clip(column, -_CLIP, _CLIP)[:, None]
-        flags = np.where(np.isnan(column)[:, None], np.nan, column[:, None] == self.levels_[j])
+        open_ = np.isnan(column) | (column == self._n_levels(j))
+        flags = np.where(open_[:, None], np.nan, column[:, None] == self.levels_[j])
         return np.clip((flags - self.level_mean_[j]) / self.level_scale_[j], -_CLIP, _CLIP)
 
     def completed(self, view: View, Z: Floats, columns: NDArray[np.bool_]) -> View:
@@ -296,6 +300,38 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
                 T[missing, j] = self._values_of(Z[missing, block], j)
                 completed[missing, block] = Z[missing, block]
         return View(completed, T)
+
+    def _n_levels(self, j: int) -> float:
+        """Of a column of T the number of levels that training had, which stands for an unseen one in T; NaN of numbers."""
+        known = self.encoder_.categories_[self.source_[j]]
+        return float(len(known)) if self.categorical_[j] and known is not None else np.nan
+
+    def _unseen(self, T: Floats) -> NDArray[np.bool_]:
+        return np.asarray(np.array([self._n_levels(j) for j in range(T.shape[1])]) == T)
+
+    def averaged(self, view: View, predict: Callable[[View], Floats], *, logs: bool) -> Floats:
+        """Predictions of a view; of rows with an unseen level the mean over the levels of training, each counted once.
+
+        A level that comes anew is as one drawn from all levels, of which those of training are a sample, however many rows they have. Of `logs` the
+        mean is that of the probabilities. Of more than 32 levels 32, evenly spaced, are taken.
+        """
+        values, unseen = predict(view), self._unseen(view.T)
+        for columns in np.unique(unseen[unseen.any(axis=1)], axis=0):
+            rows = np.flatnonzero((unseen == columns).all(axis=1))
+            draws = [predict(drawn) for drawn in self._drawn(view.take(rows), np.flatnonzero(columns))]
+            values[rows] = np.log(np.mean(np.exp(draws), axis=0)) if logs else np.mean(draws, axis=0)
+        return values
+
+    def _drawn(self, view: View, columns: Ints) -> Iterator[View]:
+        """The view with one after another of the levels of training in some columns of T."""
+        n_levels = np.array([self._n_levels(j) for j in columns])
+        n_drawn = min(int(n_levels.max()), _MOST_DRAWN)
+        for draw in range(n_drawn):
+            T, Z = view.T.copy(), view.Z.copy()
+            T[:, columns] = np.floor((draw + 0.5) / n_drawn * n_levels)
+            for j in columns:
+                Z[:, self.places_ == j] = self._block(T[:, j], j)
+            yield View(Z, T)
 
     def with_hidden(self, view: View, hidden: NDArray[np.bool_]) -> View:
         """The view with entries of T (n, d) missing, and with what Z says of them."""
