@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import lacunar
@@ -33,6 +35,12 @@ TARGETS = {  # the column, and what predictions are compared with and of which k
     "nullable int": (pd.array(HALF, dtype="Int64"), HALF, "i"),
     "nullable bool": (pd.array(HALF == 1, dtype="boolean"), HALF == 1, "b"),
     "category": (pd.Categorical(np.array(["no", "yes"])[HALF]), np.array(["no", "yes"])[HALF], "U"),
+    "category of numbers": (pd.Categorical(HALF), HALF, "i"),
+    "category of floats": (pd.Categorical(HALF + 0.0), HALF + 0.0, "f"),
+    "category of booleans": (pd.Categorical(HALF == 1), HALF == 1, "b"),
+    "numbers in text": (HALF.astype(str), HALF.astype(str), "U"),
+    "leading zeros": (np.array(["010", "007"])[HALF], np.array(["010", "007"])[HALF], "U"),
+    "truth in text": (np.array(["False", "True"])[HALF], np.array(["False", "True"])[HALF], "U"),
     "text with blanks": (np.array([" no", "yes "])[HALF], np.array(["no", "yes"])[HALF], "U"),
 }
 
@@ -63,6 +71,32 @@ def test_whole_numbers_that_are_floats_for_missing_ones_stay_whole():
     assert model.predict(pd.DataFrame({"a": A})).dtype.kind == "i"
     with pytest.raises(UserError, match="row 0 has none"):
         model.score(pd.DataFrame({"a": A}), column)
+
+
+FRAMES = {
+    "pandas": lambda kind, cells: pd.DataFrame({"a": A, "ill": pd.array(cells, dtype=kind)}),
+    "polars": lambda _, cells: pl.DataFrame({"a": A, "ill": cells}),
+    "Arrow": lambda _, cells: pa.table({"a": A, "ill": cells}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("kind", ["boolean", "Int64", "Float64", "string"])
+def test_missing_labels_change_no_type(name, kind):
+    of = {"boolean": bool, "Int64": int, "Float64": float, "string": str}[kind]
+    known = np.arange(120) % 7 > 0
+    column = [of(value) if there else None for value, there in zip(HALF.tolist(), known, strict=True)]
+    frame = FRAMES[name](kind, column)
+    model = TableModel(KarmaClassifier(gamma=2)).fit(load_problem(frame, "ill"))
+    assert [(type(label), label) for label in model.classes_.tolist()] == [(of, of(0)), (of, of(1))]
+    assert {type(label) for label in model.predict(frame).tolist()} == {of}
+
+
+def test_labels_beside_the_frame_keep_their_type():
+    """A column of the target's name may stand in the frame, too."""
+    frame, y = pd.DataFrame({"a": A, "ill": RNG.normal(size=120)}), pd.Series(HALF, name="ill").astype("category")
+    model = TableModel(KarmaClassifier(gamma=2)).fit(load_problem(frame, y))
+    assert model.classes_.tolist() == [0, 1]
 
 
 def test_labels_of_mixed_types_are_text():

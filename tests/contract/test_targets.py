@@ -39,11 +39,13 @@ X, Y = problem()
 LABELS = {
     "bool": [bool(label) for label in Y],
     "int": [int(label) + 3 for label in Y],
+    "float": [float(label) for label in Y],
     "str": ["no" if label else "yes" for label in Y],
 }
 DTYPES = {
     "bool": ("boolean", "bool[pyarrow]"),
     "int": ("Int64", "Int8", "int64[pyarrow]"),
+    "float": ("Float64", "Float32", "double[pyarrow]"),
     "str": ("string[python]", "string[pyarrow]", "str"),
 }
 
@@ -54,12 +56,15 @@ def containers(kind, labels):
     for dtype in DTYPES[kind]:
         yield f"pandas {dtype}", pd.Series(labels, dtype=dtype)
     yield "pandas category", pd.Series(labels, dtype="category")
+    yield "pandas category of objects", pd.Series(labels, dtype=object).astype("category")
     yield "pandas objects", pd.Series(labels, dtype=object)
+    yield "objects", np.array(labels, dtype=object)
     yield "pandas array", pd.array(labels, dtype=DTYPES[kind][0])
     yield "pandas frame", pd.DataFrame({"y": pd.array(labels, dtype=DTYPES[kind][0])})
     yield "polars", pl.Series(labels)
     yield "polars frame", pl.DataFrame({"y": labels})
     yield "Arrow array", pa.array(labels)
+    yield "Arrow dictionary", pa.array(labels).dictionary_encode()
     yield "Arrow chunks", pa.chunked_array([labels[:7], labels[7:]])
 
 
@@ -84,8 +89,6 @@ def test_classes_keep_their_type(model, kind):
     with quiet():
         expected = clone(model).fit(X, np.array(LABELS[kind])).predict(X)
     for name, y in containers(kind, LABELS[kind]):
-        if name in ("list", "pandas objects") and kind != "str":
-            continue  # scikit-learn refuses objects that are no text
         with quiet():
             fitted = clone(model).fit(X, y)
         check_classes(fitted, kind, fitted.predict(X))

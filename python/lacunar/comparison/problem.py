@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -127,13 +128,14 @@ def load_problem(
     left_out = named_columns(drop, names, table.source, "--drop")
     used = named_columns(use, names, table.source, "--use")
     frame, y = table.frame.drop(columns=list({name, *left_out})), values_of(table.frame[name])
-    frame, y = _labelled(frame, y, name, table.source, notes)
+    known = ~np.isnan(y) if y.dtype.kind == "f" else y != ""
+    frame, y = _labelled(frame, y, known, name, table.source, notes)
     _refuse_infinity(y, name, table.source)
     guessed, reason = guess_task(y)
     notes.append(f"Task: {task} (as asked)." if task else f"Task: {guessed} ({reason}; --task overrides).")
     task = task or guessed
     y = _target_values(y, task, name, why, table)
-    labels = labels_of(table.frame[name], y) if task == "classification" else None
+    labels = labels_of(_as_came(data, name, table), known, y) if task == "classification" else None
     frame = _without_identifiers(frame, set(used), notes)
     if not frame.shape[1]:
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
@@ -215,8 +217,6 @@ def as_frame(
 
 
 def _to_pandas(data: Any, source: str) -> pd.DataFrame:
-    import narwhals.stable.v1 as nw
-
     try:
         return nw.from_native(data, eager_only=True).to_pandas()
     except TypeError:
@@ -284,9 +284,8 @@ def values_of(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _labelled(
-    frame: pd.DataFrame, y: NDArray[Any], name: str, source: str, notes: list[str]
+    frame: pd.DataFrame, y: NDArray[Any], known: NDArray[np.bool_], name: str, source: str, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
-    known = ~np.isnan(y) if y.dtype.kind == "f" else y != ""
     if not known.any():
         raise UserError(f"{source}: the target {cut(name)!r} is missing in every row. Choose another with --target.")
     if known.all():
@@ -364,20 +363,34 @@ def _classes(labels: list[str], name: str, why: str, table: Table) -> NDArray[An
     return np.array(labels)
 
 
-def labels_of(column: pd.Series[Any], y: NDArray[Any]) -> NDArray[Any]:
-    """The cells behind the texts of classes, in the type of the column and the order of the sorted texts; text where types are mixed."""
-    cells = pandas_module().Series(column.dropna().unique())
-    of_text = dict(
-        zip(reversed(as_text(values_of(cells))), reversed(cells.tolist()), strict=True)
-    )  # the first cell of a text
-    classes = sorted(set(y.tolist()))
-    values = [of_text[text] for text in classes]
-    labels = np.array(values)
-    if labels.dtype.kind not in "biufU" or len({type(value) for value in values}) > 1:
-        return np.array(classes)
-    if labels.dtype.kind == "f" and column.isna().any() and np.all(labels == np.round(labels)):
+def _as_came(data: Any, name: str, table: Table) -> Any:
+    """The target's column: of a frame as the caller holds it, else as it was read."""
+    if not _is_frame(data):
+        return table.frame[name]
+    frame = data if hasattr(data, "iloc") else nw.from_native(data, eager_only=True)
+    names = [str(column) for column in frame.columns]
+    if name not in names:  # the values came beside the frame
+        return table.frame[name]
+    place = names.index(name)
+    return data.iloc[:, place] if frame is data else frame[:, place].to_native()
+
+
+def labels_of(column: Any, known: NDArray[np.bool_], y: NDArray[Any]) -> NDArray[Any]:
+    """What the target's column holds of each of the sorted classes in `y`, in its type; text where types are mixed.
+
+    `y` are the texts of the rows (n,) of the column whose target is known.
+    """
+    classes, rows = np.unique(y, return_index=True)
+    try:
+        labels = np.array(plain_target(column)[known][rows].tolist())
+    except TypeError:  # text beside others
+        return classes
+    if labels.dtype.kind not in "biuf":
+        return np.char.strip(labels) if labels.dtype.kind == "U" else classes
+    dtype = column.dtype if isinstance(getattr(column, "dtype", None), np.dtype) else None
+    if dtype is not None and dtype.kind == "f" and not known.all() and np.all(labels == np.round(labels)):
         return labels.astype(np.int64)  # whole numbers, which are floating-point ones only where some are missing
-    return labels.astype(column.dtype) if column.dtype.kind in "biuf" and isinstance(column.dtype, np.dtype) else labels
+    return labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
 
 
 def _as_numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
