@@ -50,7 +50,7 @@ __all__ = [
     "show_config",
 ]
 _FAMILIES = (
-    "active", "comparison", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
+    "active", "comparison", "completion", "datasets", "distributed", "encode", "impute", "karma", "kernels", "learner",
     "lowrank", "model_selection", "observed", "papers", "persistence", "plotting", "uncertainty",
 )  # fmt: skip
 _HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them

@@ -10,10 +10,11 @@ import pkgutil
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sparse
 from faulty import Fault, calls_of, problem, quiet, state
 
 import lacunar
-from lacunar import Observed, active, completion, karma, learner, lowrank, uncertainty
+from lacunar import Observed, active, completion, impute, karma, learner, lowrank, uncertainty
 from lacunar.comparison import TableModel, UserError, load_problem
 from lacunar.completion.pair_classifier import PairClassifier
 from lacunar.encode import TableEncoder
@@ -146,6 +147,15 @@ def of_encoder():
     return lambda: TableEncoder().fit(FRAME), methods
 
 
+def of_imputer(make):
+    bad = [OTHER_FRAME.assign(c=np.inf), OTHER_FRAME.assign(d=[[1]] * 60), OTHER_FRAME[:0], sparse.eye_array(5)]
+    model, methods = make(), {}
+    for name in ("fit", "fit_transform"):
+        if hasattr(model, name):
+            methods[name] = call(name, OTHER_FRAME), [call(name, X) for X in bad]
+    return lambda: make().fit(FRAME), methods
+
+
 def of_learner(make, y, other_y):
     nested = OTHER_FRAME.assign(d=[[1]] * 60)
     bad = [(nested, other_y), (OTHER_FRAME.assign(c=np.inf), other_y), (OTHER_FRAME, other_y[:-1]), (OTHER_FRAME, None)]
@@ -274,6 +284,7 @@ CASES = {
     "OnlineModel": of_engine(OnlineModel),
     "PrimalModel": of_engine(PrimalModel),
     "TableEncoder": of_encoder(),
+    "MultipleImputer": of_imputer(lambda: impute.MultipleImputer(2, sweeps=2)),
     "LowRankImputer": of_table(lambda: lowrank.LowRankImputer(random_state=0)),
     "GaussianRegressor": of_table(lambda: lowrank.GaussianRegressor(max_iter=3), NUMBERS, OTHER_NUMBERS),
     "SLRMRegressor": of_table(lambda: lowrank.SLRMRegressor(1, random_state=0), NUMBERS, OTHER_NUMBERS),

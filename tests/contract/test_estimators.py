@@ -216,6 +216,7 @@ def test_sklearn_contract_of_others(estimator, check):
 NO_ARRAYS = {
     "TableEncoder": "takes a table of named columns of text and numbers as the shell reads it, no array",
     "TableModel": "as TableEncoder, and learners by name",
+    "MultipleImputer": "takes a dense table of any columns and predicts nothing; tests/impute runs every check on it",
     "OnlineMatrixClassifier": "takes pairs of ids; test_sklearn_contract_of_pairs runs every check on it",
     "MatrixExponentiatedGradient": "as OnlineMatrixClassifier, by the same methods",
 }

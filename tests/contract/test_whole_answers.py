@@ -14,6 +14,7 @@ from sklearn.base import clone
 import lacunar
 from lacunar.comparison import TableModel
 from lacunar.encode import TableEncoder
+from lacunar.impute import MultipleImputer
 from lacunar.karma.selection import KernelSelection
 from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import SLRMRegressor
@@ -26,6 +27,7 @@ MODELS = {name: model for name, model in LEARNERS.items() if not hasattr(model, 
     "conformal": MaskConformalClassifier(LEARNERS["karma"], cv=2),
     "conformal-regressor": MaskConformalRegressor(LEARNERS["gaussian"], cv=2),
     "encoder": TableEncoder(),
+    "multiple-imputer": MultipleImputer(2, sweeps=2),
     "popca-printed": PrintedPOPCA(2),
 }
 QUESTIONS = (
@@ -37,6 +39,7 @@ QUESTIONS = (
     "predict_set",
     "transform",
     "impute",
+    "draws",
 )
 STOPS = 5  # moments of a call
 (X, y), (OTHER, OTHER_Y) = problem(), problem(seed=3, n=30)
@@ -97,6 +100,7 @@ def moments(act):
 
 
 def dense(answer):
+    answer = list(answer) if inspect.isgenerator(answer) else answer
     parts = answer if isinstance(answer, tuple | list) else (answer,)
     return [np.asarray(part.toarray() if hasattr(part, "toarray") else part) for part in parts]
 

@@ -47,6 +47,7 @@ PROTOCOL = ("begin", "plain", "resume", "undone")  # called by the engine of com
 RECORDS = {  # fields are explained as attributes, or by the summary: nobody but the library fills them in
     "lacunar.active.ActiveSubspace",
     "lacunar.active.Request",
+    "lacunar.impute.PooledResult",
     "lacunar.observed.Columns",
     "lacunar.uncertainty.Measurement",
     "lacunar.uncertainty.MissingnessReport",

@@ -19,6 +19,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KernelSelection": ("lacunar.karma.selection", "KernelSelection"),
     "lacunar.LowRankImputer": ("lacunar.lowrank", "LowRankImputer"),
     "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
+    "lacunar.MultipleImputer": ("lacunar.impute", "MultipleImputer"),
     "lacunar.SLRMRegressor": ("lacunar.lowrank", "SLRMRegressor"),
     "lacunar.SLRMOnlineRegressor": ("lacunar.lowrank", "SLRMOnlineRegressor"),
     "lacunar.SLRMRegressorCV": ("lacunar.lowrank", "SLRMRegressorCV"),
@@ -78,6 +79,8 @@ RECORDS: dict[str, tuple[str, str]] = {
     "lacunar.KernelForm": ("lacunar.kernels", "KernelForm"),
     "lacunar.RadialForm": ("lacunar.kernels", "RadialForm"),
     "lacunar.Reading": ("lacunar.observed.cells", "Reading"),
+    "lacunar.impute.Column": ("lacunar.impute.tables", "Column"),
+    "lacunar.impute.Learned": ("lacunar.impute.plans", "Learned"),
 }
 
 

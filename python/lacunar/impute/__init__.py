@@ -1,0 +1,6 @@
+"""Tables with their missing cells filled: once for a look or another tool, many times for conclusions."""
+
+from lacunar.impute.multiple import MultipleImputer
+from lacunar.impute.pooling import PooledResult, pool
+
+__all__ = ["MultipleImputer", "PooledResult", "pool"]

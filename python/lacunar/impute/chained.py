@@ -1,0 +1,340 @@
+"""Chained equations (van Buuren 2018): every column drawn in turn given all others, on sums that change by rows.
+
+The Gram matrix of the rows where a column is observed is that of all rows less that of the rows where it is missing, and when
+its missing entries have been drawn only these rows of the Gram matrix change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from lacunar._typing import Bools, Floats, Ints
+from lacunar.impute.formulas import Formula
+from lacunar.impute.models import (
+    draw_levels,
+    fit_line,
+    fit_multinomial,
+    fit_odds,
+    fit_one_against_rest,
+    nearest,
+    odds,
+    shares,
+    softmax,
+    start_of,
+)
+
+MOST_TOGETHER = 8  # levels of one multinomial model; more are learned one against the rest
+KEPT_DONORS = 500  # of a column and draw, for rows that come later
+_ROWS_A_PREDICTOR = 3  # at least
+
+Parameters = dict[str, Floats]  # of one column in one draw
+
+
+@dataclass
+class Target:
+    """One column as the sweeps see it: its columns of the design, and which rows and columns its model is learned from."""
+
+    place: int  # of the column in the table
+    method: str  # "pmm", "norm", "multinomial", "rest" or "ordered"
+    own: slice  # its columns of the design
+    missing: Ints
+    observed: Ints  # rows from which its model is learned
+    values: Floats  # (observed,): numbers in units of the column, or places of levels
+    sample: Floats  # of them, from which missing entries begin
+    levels: int = 0
+    centre: float = 0.0
+    scale: float = 1.0
+    whole: bool = False
+    low: float = -np.inf
+    high: float = np.inf
+    used: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # columns of the design
+    unused: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    is_chosen: bool = False  # whether it uses few columns of many
+    formula: Formula | None = None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one column of the design, standardised."""
+        return self.levels == 0
+
+    def design(self, values: Floats) -> Floats:
+        """Its columns of the design (n, width)."""
+        if self.is_number:
+            return ((values - self.centre) / self.scale)[:, None]  # type: ignore[no-any-return]
+        hot: Floats = (values[:, None] == np.arange(1, self.levels)).astype(np.float64)
+        return hot
+
+
+@dataclass
+class Plan:
+    """What all chains share: the columns in their order of the table, how many columns the design has, and weights of rows."""
+
+    targets: list[Target]
+    width: int
+    n_rows: int
+    ridge: float
+    n_donors: int
+    weight: Floats | None = None
+
+    @property
+    def order(self) -> list[Target]:
+        """Columns with missing entries, the most complete first."""
+        return sorted((t for t in self.targets if len(t.missing)), key=lambda t: len(t.missing))
+
+
+@dataclass
+class Draw:
+    """What one chain leaves: the missing entries of each column, its last parameters, and means of every sweep."""
+
+    values: dict[int, Floats]
+    parameters: dict[int, Parameters]
+    trace: dict[int, Floats]  # means of the drawn values of each column, (sweeps,)
+
+
+def choose_predictors(plan: Plan, X: Floats, allowed: Mapping[int, Bools]) -> None:
+    """Settle which columns of the design (n, width) each column uses: those allowed, or the most correlated where rows are few."""
+    for target in plan.targets:
+        able = allowed[target.place].copy()
+        able[target.own] = False
+        able[0] = target.method != "ordered"  # whose cuts stand for the column of ones
+        most = max(len(target.observed) // _ROWS_A_PREDICTOR, 1)
+        target.is_chosen = bool(able.sum() > most)
+        if target.is_chosen:
+            able = _most_correlated(target, X, able, most)
+        target.used, target.unused = np.flatnonzero(able), np.flatnonzero(~able)
+        target.is_chosen |= len(target.used) < plan.width // 2
+
+
+def _most_correlated(target: Target, X: Floats, able: Bools, most: int) -> Bools:
+    rows = X[target.observed]
+    own = target.design(target.values)
+    own = own - own.mean(axis=0)
+    rows = rows - rows.mean(axis=0)
+    sizes = np.sqrt((rows**2).sum(axis=0))[:, None] * np.sqrt((own**2).sum(axis=0))
+    scores = np.abs(rows.T @ own / np.maximum(sizes, 1e-300)).max(axis=1)
+    scores[~able] = -1.0
+    scores[0] = 2.0 if able[0] else -1.0
+    chosen = np.zeros_like(able)
+    chosen[np.argsort(-scores, kind="stable")[:most]] = True
+    return chosen & able
+
+
+# -- one chain ----------------------------------------------------------------------------------------------------------------
+
+
+class Chain:
+    """The completed design of one draw, and the sweeps over it."""
+
+    def __init__(self, plan: Plan, observed: Floats, rng: np.random.Generator) -> None:
+        """`observed` (n, width) is the design, whatever it holds where entries are missing: that is drawn from those observed."""
+        self.plan, self.rng = plan, rng
+        self.X = observed.copy()
+        self.values: dict[int, Floats] = {}
+        self.newton: dict[int, Any] = {}
+        self._sums: Floats | None = None
+        for target in plan.targets:
+            self._begin(target)
+        for target in plan.targets:
+            if target.formula is not None:
+                self._set(target, self._by_formula(target))
+
+    def _begin(self, target: Target) -> None:
+        if target.levels and len(target.used):
+            counts = np.bincount(target.values.astype(np.intp), minlength=target.levels).astype(np.float64)
+            self.newton[target.place] = start_of(target.method, np.maximum(counts, 0.5), self._n_used(target))
+        if target.formula is None:
+            self._set(target, target.sample[self.rng.integers(0, len(target.sample), len(target.missing))])
+
+    def _set(self, target: Target, values: Floats) -> None:
+        self.values[target.place] = values
+        self.X[target.missing, target.own] = target.design(values)
+
+    def sweep(self, keep: bool = False) -> dict[int, Parameters]:
+        """Every column with missing entries once; with `keep` the parameters of all columns."""
+        self._sums = None
+        kept: dict[int, Parameters] = {}
+        for target in self.plan.order:
+            if target.formula is not None:
+                continue
+            parameters = self._learn(target)
+            self.draw(target, parameters)
+            if keep:
+                kept[target.place] = self._thinned(target, parameters)
+        if keep:
+            self._sums = None
+            complete = (t for t in self.plan.targets if not len(t.missing) and t.formula is None)
+            kept |= {t.place: self._thinned(t, self._learn(t)) for t in complete}
+        return kept
+
+    def _gram(self) -> Floats:
+        """The Gram matrix of all rows, kept up to date by `draw`."""
+        if self._sums is None:
+            self._sums = self._product(self.X, self.X, None)
+        return self._sums
+
+    def _product(self, A: Floats, B: Floats, rows: Ints | None) -> Floats:
+        if self.plan.weight is None:
+            return A.T @ B
+        weight = self.plan.weight if rows is None else self.plan.weight[rows]
+        return A.T @ (B * weight[:, None])  # type: ignore[no-any-return]
+
+    def _learn(self, target: Target) -> Parameters:
+        """Parameters of a column given the others, drawn; of a matching column also the fits of its observed rows."""
+        if target.is_number:
+            return self._learn_number(target)
+        rows = self._rows(target)
+        weight = None if self.plan.weight is None else self.plan.weight[target.observed]
+        state = self.newton[target.place]
+        if target.method == "ordered":
+            theta = fit_odds(rows, target.values.astype(np.intp), weight, state, target.levels, self.rng)
+            return {"cuts": theta[: target.levels - 1], "drawn": self._spread(target, theta[None, target.levels - 1 :])}
+        if target.method == "rest":
+            hot = (target.values[:, None] == np.arange(target.levels)).astype(np.float64)
+            return {"drawn": self._spread(target, fit_one_against_rest(rows, hot, weight, state, self.rng))}
+        drawn = fit_multinomial(rows, target.design(target.values), weight, state, self.rng)
+        return {"drawn": self._spread(target, drawn)}
+
+    def _n_used(self, target: Target) -> int:
+        return len(target.used) if target.is_chosen else self.plan.width
+
+    def _rows(self, target: Target) -> Floats:
+        """The design of the rows where a column is observed: the columns that it uses, or all with 0 in the few others."""
+        rows = self.X.take(target.observed, axis=0)
+        if target.is_chosen:
+            return rows.take(target.used, axis=1)  # type: ignore[no-any-return]
+        rows[:, target.unused] = 0.0
+        return rows  # type: ignore[no-any-return]
+
+    def _spread(self, target: Target, coef: Floats) -> Floats:
+        """Coefficients (k, columns of `_rows`) among all columns of the design."""
+        if not target.is_chosen:
+            coef[:, target.unused] = 0.0
+            return coef
+        spread = np.zeros((len(coef), self.plan.width))
+        spread[:, target.used] = coef
+        return spread
+
+    def _learn_number(self, target: Target) -> Parameters:
+        plan, at = self.plan, target.own.start
+        if target.is_chosen:
+            columns: Ints = np.append(target.used, at)
+            rows: Floats = self.X.take(target.observed, axis=0).take(columns, axis=1)
+            gram = self._product(rows, rows, target.observed)
+            line = fit_line(gram, len(columns) - 1, np.array([len(columns) - 1]), len(rows), plan.ridge, self.rng)
+            both = self._spread(target, np.vstack([line.coef[:-1], line.drawn[:-1]]))
+            coef, drawn = both[:1].ravel(), both[1:].ravel()
+        else:
+            lost: Floats = self.X.take(target.missing, axis=0)
+            gram = self._gram() - self._product(lost, lost, target.missing)
+            line = fit_line(gram, at, target.unused, len(target.observed), plan.ridge, self.rng)
+            coef, drawn = line.coef, line.drawn
+        parameters = {"drawn": drawn[None], "sigma": np.array([line.sigma])}
+        if target.method == "pmm":
+            parameters["fits"] = (self.X @ coef)[target.observed]
+            parameters["values"] = target.values
+            parameters["coef"] = coef[None]
+        return parameters
+
+    def draw(self, target: Target, parameters: Parameters) -> None:
+        """Draw the missing entries of one column, and what follows from it."""
+        rows = self.X.take(target.missing, axis=0)
+        values = draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
+        if self._sums is None:
+            self._set(target, values)
+        else:
+            before = self._product(rows, rows[:, target.own], target.missing)
+            self._set(target, values)
+            rows[:, target.own] = self.X[target.missing, target.own]
+            self._sums[:, target.own] += self._product(rows, rows[:, target.own], target.missing) - before
+            self._sums[target.own] = self._sums[:, target.own].T
+        self._follow(target.place)
+
+    def _follow(self, place: int) -> None:
+        """Compute anew what formulas make of a column."""
+        for other in self.plan.targets:
+            if other.formula is not None and place in other.formula.places and len(other.missing):
+                self._set(other, self._by_formula(other))
+                self._sums = None
+
+    def _by_formula(self, target: Target) -> Floats:
+        assert target.formula is not None
+        columns = {p: self._whole(p)[target.missing] for p in target.formula.places}
+        return target.formula.of(columns)
+
+    def _whole(self, place: int) -> Floats:
+        """A column in its own units, completed."""
+        target = next(t for t in self.plan.targets if t.place == place)
+        values = self.X[:, target.own.start] * target.scale + target.centre
+        values[target.missing] = self.values[place]
+        values[target.observed] = target.values
+        return values
+
+    def _thinned(self, target: Target, parameters: Parameters) -> Parameters:
+        """Parameters with at most KEPT_DONORS donors, evenly spaced in the order of their fits."""
+        if target.method != "pmm":
+            return parameters
+        order = np.argsort(parameters["fits"], kind="stable")
+        if len(order) > KEPT_DONORS:
+            order = order[np.linspace(0, len(order) - 1, KEPT_DONORS).astype(np.intp)]
+        return {
+            "drawn": parameters["drawn"],
+            "sigma": parameters["sigma"],
+            "fits": parameters["fits"][order],
+            "values": parameters["values"][order],
+        }
+
+
+def draw_values(
+    target: Target, rows: Floats, parameters: Parameters, n_donors: int, rng: np.random.Generator
+) -> Floats:
+    """Values (m,) of a column for rows (m, width) of the design, in its own units."""
+    drawn = parameters["drawn"]
+    if target.method == "pmm":
+        return parameters["values"][nearest(parameters["fits"], rows @ drawn[0], n_donors, rng)]
+    if target.method == "norm":
+        return _normal_values(target, rows @ drawn[0], float(parameters["sigma"][0]), rng)
+    if target.method == "ordered":
+        theta = np.r_[parameters["cuts"], drawn[0]]
+        return draw_levels(odds(rows, theta, target.levels), rng)
+    return draw_levels((shares if target.method == "rest" else softmax)(rows, drawn), rng)
+
+
+def _normal_values(target: Target, mean: Floats, sigma: float, rng: np.random.Generator) -> Floats:
+    """Normal draws within the bounds of the column; whole numbers where it holds such."""
+    low, high = ((bound - target.centre) / target.scale for bound in (target.low, target.high))
+    if np.isinf(low) and np.isinf(high):
+        values = mean + sigma * rng.standard_normal(len(mean))
+    else:
+        below, above = ndtr((low - mean) / sigma), ndtr((high - mean) / sigma)
+        chance = below + rng.random(len(mean)) * (above - below)
+        values = np.clip(mean + sigma * ndtri(np.clip(chance, 1e-300, 1 - 1e-16)), low, high)
+    values = np.clip(values * target.scale + target.centre, target.low, target.high)
+    return np.rint(values) if target.whole else values
+
+
+def run_chain(plan: Plan, observed: Floats, sweeps: int, rng: np.random.Generator) -> Draw:
+    """One draw: the missing entries after `sweeps` sweeps, and the parameters of the last."""
+    chain = Chain(plan, observed, rng)
+    trace, parameters = {target.place: np.empty(sweeps) for target in plan.order}, {}
+    for k in range(sweeps):
+        parameters = chain.sweep(keep=k == sweeps - 1)
+        for place, means in trace.items():
+            means[k] = chain.values[place].mean()
+    return Draw(chain.values, parameters, trace)
+
+
+def draw_rows(
+    plan: Plan, observed: Floats, parameters: Mapping[int, Parameters], sweeps: int, rng: np.random.Generator
+) -> dict[int, Floats]:
+    """Missing entries of new rows by parameters that were learned: sweeps that learn nothing. `plan` says what these rows lack."""
+    chain = Chain(plan, observed, rng)
+    for _ in range(sweeps if len(plan.order) > 1 else 1):
+        for target in plan.order:
+            if target.formula is None:
+                chain.draw(target, parameters[target.place])
+    return chain.values

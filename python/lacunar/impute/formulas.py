@@ -1,0 +1,84 @@
+"""Columns that follow from others, such as a sum: their formulas as text, read without running any code."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from lacunar._typing import Floats
+from lacunar.observed.cells import cut, listed
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {"log": np.log, "exp": np.exp, "sqrt": np.sqrt, "abs": np.abs}
+
+
+class Formula:
+    """A formula over columns of numbers: + - * / **, numbers, parentheses, and log, exp, sqrt and abs."""
+
+    def __init__(self, text: str, column: str, places: Mapping[str, int]) -> None:
+        """`places` are the columns that it may name, by name."""
+        self.text, self.column, self._places = text, column, places
+        try:
+            self._tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError, TypeError) as error:
+            self._refuse(str(error))
+        self.places = sorted({places[name] for name in self._names(self._tree)})
+        if not self.places:
+            self._refuse("it names no column")
+
+    def _names(self, node: ast.AST) -> set[str]:
+        if isinstance(node, ast.Name) and node.id in self._places:
+            return {node.id}
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return set()
+        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            return self._names(node.left) | self._names(node.right)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self._names(node.operand)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in _FUNCTIONS and len(node.args) == 1:
+            return self._names(node.args[0])
+        self._refuse(f"{ast.unparse(node)!r} is none of them")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise ValueError(
+            f"passive must give each column a formula of columns of numbers with + - * / **, {', '.join(_FUNCTIONS)}; got "
+            f"{cut(self.text)!r} for {cut(self.column)!r}: {reason}. Columns of numbers: {listed(self._places)}."
+        )
+
+    def of(self, columns: Mapping[int, Floats]) -> Floats:
+        """Its values (n,) from columns (n,) by their places; an error where they are not finite."""
+        values = self.values(columns)
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            raise ValueError(
+                f"the formula of passive column {cut(self.column)!r}, {cut(self.text)!r}, must give finite numbers; got "
+                f"{values[bad[0]]:g}. Give its columns bounds, or another formula."
+            )
+        return values
+
+    def values(self, columns: Mapping[int, Floats]) -> Floats:
+        """Its values, whatever they are."""
+        n = len(next(iter(columns.values()))) if columns else 0
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(self._value(self._tree, columns), dtype=np.float64), (n,))
+
+    def _value(self, node: Any, columns: Mapping[int, Floats]) -> Any:
+        if isinstance(node, ast.Name):
+            return columns[self._places[node.id]]
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.BinOp):
+            return _BINARY[type(node.op)](self._value(node.left, columns), self._value(node.right, columns))
+        if isinstance(node, ast.UnaryOp):
+            return -self._value(node.operand, columns)
+        return _FUNCTIONS[node.func.id](self._value(node.args[0], columns))

@@ -1,0 +1,489 @@
+"""`MultipleImputer`: several completed tables, whose differences say how uncertain what is missing is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._log import say, warn_user
+from lacunar._random import fixed_seed, generator
+from lacunar._state import all_or_nothing, whole_answers
+from lacunar._threads import one_blas_thread, thread_count
+from lacunar._typing import Floats, Ints
+from lacunar.impute.chained import Draw, Parameters, Plan, choose_predictors, draw_rows, run_chain
+from lacunar.impute.plans import (
+    Learned,
+    Wishes,
+    allowed_predictors,
+    build_plan,
+    check_bounds,
+    check_models,
+    learn_columns,
+)
+from lacunar.impute.pooling import PooledResult, analysed
+from lacunar.impute.tables import Column, Table, Values, read_table
+from lacunar.observed.cells import listed
+from lacunar.observed.door import check_numbers, check_sum_of_weights
+from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
+
+_UNSETTLED = 1.3  # ratio of the variance between chains to that within, its square root
+_MUCH = 0.5  # share missing beyond which matching leaves a bias
+_EXACT = 1e-10  # variance of a combination of standardised columns that is an identity
+_WIDEST = 500  # columns among which identities are looked for
+
+
+@whole_answers
+class MultipleImputer(BaseEstimator):  # type: ignore[misc]
+    """Several completed tables by chained equations, and conclusions pooled over them.
+
+    One completed table takes its filled values for observed ones, and its standard errors come out too small. Here every missing
+    cell is drawn `n_imputations` times, given all other columns, with models whose parameters are drawn too; `analyse` fits a model to
+    each table and pools the results by Rubin's rules.
+
+    Parameters
+    ----------
+    n_imputations : int, default=20
+        Completed tables, each from a chain of its own.
+    sweeps : int, default=10
+        How often every column is drawn in turn before a chain's table is taken.
+    method : {"pmm", "norm"} or dict, default="pmm"
+        How numbers are drawn. "pmm", predictive mean matching: the value of one of the rows whose predictions are nearest, so that
+        skewed columns stay skewed and whole numbers whole. "norm": a normal draw, within `bounds`. A dict has a method for each column
+        that it names: "pmm" or "norm" for numbers, "multinomial" or "ordered" (proportional odds) for levels.
+    n_donors : int, default=5
+        Rows from which matching draws.
+    ridge : float, default=1e-5
+        Added to the diagonal of least squares, as a share of it.
+    predictors : dict, default=None
+        For columns that it names, the list of columns from which they are drawn. None, and of other columns: all, or the most
+        correlated ones, at most a third as many as the column has observed rows.
+    keep_missing : list of str, default=None
+        Columns that predict others, and whose own missing cells stay missing.
+    not_predictors : list of str, default=None
+        Columns that are filled, and predict no others.
+    bounds : dict, default=None
+        Columns of numbers to (low, high), None for an open end. Draws stay within.
+    passive : dict, default=None
+        Columns of numbers to formulas of other columns, such as {"s": "a + b"}: their missing cells follow from the others. Formulas
+        have numbers, names of columns, + - * / **, parentheses, log, exp, sqrt and abs.
+    n_jobs : int, default=None
+        Chains at once. The draws are the same for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws. None is a fixed one.
+    verbose : int, default=0
+        Whether progress is logged.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        What each column holds: name, kind and levels.
+    convergence_ : ndarray of shape (d,)
+        Square root of the variance between chains over that within, of means of drawn values in the second half of the sweeps; near 1
+        where the sweeps have settled, NaN for a column without draws.
+    traces_ : ndarray of shape (n_imputations, sweeps, d)
+        Means of the drawn values of each column (of places of levels) by chain and sweep; NaN for a column without draws.
+    imputed_ : list of ndarray of shape (n_imputations, missing) or None
+        Drawn values of each column of the training table; places of levels, and microseconds since 1970 for dates.
+    learned_ : list of Learned
+        Scale and sample of values of each column.
+    models_ : list of dict or None
+        Parameters of the last sweep, by column, and of matching columns donors: what fills new rows.
+    seeds_ : ndarray of shape (n_imputations,)
+    rows_ : str
+        Digest of the training table.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
+
+    Raises
+    ------
+    ValueError
+        Infinite numbers; a parameter that names no column of X; bounds that observed values break; a formula that gives no number.
+    TypeError
+        Sparse matrices, `Observed` tables and files: every cell is filled, so the table is dense.
+
+    Warns
+    -----
+    UserWarning
+        Columns without observed entries, and text of more than 50 levels, which stay missing; sweeps that have not settled; columns
+        of which half or more is missing with "pmm", whose coefficients matching draws towards 0; columns that others give exactly,
+        whose identity draws do not keep.
+
+    See Also
+    --------
+    Imputer : One completed table, for a look or another tool.
+    pool : Rubin's rules for results of your own.
+
+    Notes
+    -----
+    Booleans and levels are drawn from logistic and multinomial models with normal priors, with drawn parameters; from 9 levels on
+    one against the rest. Ordered are pandas' ordered categories, Arrow's ordered dictionaries and polars' Enum. Dates are numbers that
+    are matched. Levels that no row shows stay in the type of the column and are never drawn. A constant column is filled with its
+    constant. Predictions need no imputation: `lacunar.learner.LacunarClassifier` learns from missing values as they are.
+    van Buuren, "Flexible Imputation of Missing Data", 2018. O(m sweeps (n p^2 + p^4)) for p columns of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.impute import MultipleImputer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) @ [[1.0, 0.8], [0.0, 0.6]]
+    >>> X[rng.random(200) < 0.3, 1] = np.nan
+    >>> imputer = MultipleImputer(random_state=0).fit(X)
+    >>> pooled = imputer.analyse(lambda table: (table[:, 1].mean(), table[:, 1].var() / 200))
+    >>> bool(0.1 < pooled.fraction_missing[0] < 0.4)
+    True
+    """
+
+    _schema: ClassVar[dict[str, Rule]] = {
+        "columns_": Items(Instance(Column), length="d"),
+        "learned_": Items(Instance(Learned), length="d"),
+        "convergence_": Array("f", ("d",), finite=False),
+        "traces_": Array("f", ("m", "sweeps", "d"), finite=False),
+        "imputed_": Items(Optional(floats("m", "missing")), length="d", alike=False),
+        "models_": Items(Optional(Anything()), length="d"),
+        "seeds_": whole("m"),
+        "rows_": Word(),
+    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_imputations": [Interval(Integral, 1, None, closed="left")],
+        "sweeps": [Interval(Integral, 1, None, closed="left")],
+        "method": [StrOptions({"pmm", "norm"}), Mapping],
+        "n_donors": [Interval(Integral, 1, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "predictors": [Mapping, None],
+        "keep_missing": ["array-like", None],
+        "not_predictors": ["array-like", None],
+        "bounds": [Mapping, None],
+        "passive": [Mapping, None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_imputations: int = 20,
+        *,
+        sweeps: int = 10,
+        method: Any = "pmm",
+        n_donors: int = 5,
+        ridge: float = 1e-5,
+        predictors: Mapping[str, Sequence[str]] | None = None,
+        keep_missing: Sequence[str] | None = None,
+        not_predictors: Sequence[str] | None = None,
+        bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
+        passive: Mapping[str, str] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_imputations = n_imputations
+        self.sweeps = sweeps
+        self.method = method
+        self.n_donors = n_donors
+        self.ridge = ridge
+        self.predictors = predictors
+        self.keep_missing = keep_missing
+        self.not_predictors = not_predictors
+        self.bounds = bounds
+        self.passive = passive
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MultipleImputer:
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : frame (pandas, polars, Arrow) or array-like, shape (n, d)
+            NaN, None and NA are missing. Include the outcome of the analysis that follows, or its coefficients will be too small.
+        y : ignored
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows in every model; rows of weight 0 are filled and teach nothing.
+
+        Returns
+        -------
+        self : MultipleImputer
+        """
+        table = read_table(self, X, reset=True)
+        self.columns_ = table.columns(self._names())
+        values = table.values(self.columns_)
+        wishes = self._wishes()
+        wishes.check(self.columns_)
+        weight = _weights(sample_weight, table.n_rows)
+        self.columns_ = [_able_to_follow(column, wishes) for column in self.columns_]
+        self.learned_ = learn_columns(self.columns_, values, wishes, weight)
+        plan, observed = self._plan(values, wishes, weight)
+        for target in plan.targets:
+            check_bounds(target, self.columns_[target.place])
+        choose_predictors(plan, observed, allowed_predictors(plan, self.columns_, wishes))
+        self.seeds_ = generator(fixed_seed(self.random_state)).integers(2**31 - 1, size=self.n_imputations)
+        self._keep(plan, values, self._run(plan, observed))
+        self.rows_, self._training = _digest(values), _copied(table)
+        self._warn(plan, observed, values)
+        return self
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
+
+    def _wishes(self) -> Wishes:
+        return Wishes(
+            self.method, self.predictors, list(self.keep_missing or []), list(self.not_predictors or []), self.bounds, self.passive
+        )  # fmt: skip
+
+    def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
+        options = {"ridge": float(self.ridge), "n_donors": int(self.n_donors)}
+        return build_plan(self.columns_, self.learned_, values, wishes, weight, **options)  # type: ignore[arg-type]
+
+    def _run(self, plan: Plan, observed: Floats) -> list[Draw]:
+        jobs = min(thread_count(self.n_jobs), self.n_imputations)
+        tasks = (delayed(self._chain)(plan, observed, k) for k in range(self.n_imputations))
+        if jobs == 1:
+            return [task(*arguments, **options) for task, arguments, options in tasks]
+        return list(Parallel(n_jobs=jobs, prefer="threads")(tasks))
+
+    def _chain(self, plan: Plan, observed: Floats, k: int) -> Draw:
+        with one_blas_thread():
+            draw = run_chain(plan, observed, self.sweeps, generator(int(self.seeds_[k])))
+        say(self.verbose, "chain %d of %d", k + 1, self.n_imputations)
+        return draw
+
+    def _keep(self, plan: Plan, values: list[Values], draws: list[Draw]) -> None:
+        """Store what the chains left, by column."""
+        d, m = len(self.columns_), len(draws)
+        self.imputed_: list[Floats | None] = [None] * d
+        self.models_: list[Parameters | None] = [None] * d
+        self.traces_ = np.full((m, self.sweeps, d), np.nan)
+        for target in plan.targets:
+            self.imputed_[target.place] = np.array([draw.values[target.place] for draw in draws])
+            if target.formula is None:
+                parts = [draw.parameters[target.place] for draw in draws]
+                self.models_[target.place] = {name: np.array([part[name] for part in parts]) for name in parts[0]}
+            if len(target.missing):
+                self.traces_[:, :, target.place] = [draw.trace[target.place] for draw in draws]
+        for j, (part, v) in enumerate(zip(self.learned_, values, strict=True)):
+            if len(part.sample) == 1 and self.imputed_[j] is None:
+                self.imputed_[j] = np.full((m, int(v.missing.sum())), part.sample[0])
+        self.convergence_ = _between_within(self.traces_)
+
+    # -- warnings -----------------------------------------------------------------------------------------------------------
+
+    def _warn(self, plan: Plan, observed: Floats, values: list[Values]) -> None:
+        names = [column.name for column in self.columns_]
+        self._warn_of_left()
+        much = [
+            names[t.place]
+            for t in plan.targets
+            if t.method == "pmm"
+            and t.formula is None
+            and len(t.missing) >= _MUCH * plan.n_rows
+            and names[t.place] not in (self.keep_missing or [])
+        ]
+        if much:
+            warn_user(
+                f"half or more is missing of {listed(much)}, where matching draws coefficients towards 0. Compare with method='norm'."
+            )
+        slow = [names[j] for j in np.flatnonzero(self.convergence_ > _UNSETTLED)]
+        if slow:
+            warn_user(
+                f"{self.sweeps} sweeps have not settled for {listed(slow)}: their chains differ more than they move. Raise sweeps, or leave "
+                "out columns that say nearly the same."
+            )
+        exact = _identities(plan, observed, values)
+        if exact:
+            warn_user(
+                f"columns give one another exactly: {listed(names[j] for j in exact)}. Draws do not keep such an identity: name one of them in "
+                "passive, with its formula."
+            )
+
+    def _warn_of_left(self) -> None:
+        left = [column.name for column in self.columns_ if column.kind == "empty"]
+        if left:
+            warn_user(f"no entry is observed of {listed(left)}: left missing. Drop such columns.")
+        text = [column.name for column in self.columns_ if column.kind == "text"]
+        if text:
+            warn_user(
+                f"text of more than 50 levels is taken for identifiers or free text: {listed(text)}. Such columns are left as they are; drop "
+                "them, or make numbers, dates or fewer levels of them."
+            )
+
+    # -- draws --------------------------------------------------------------------------------------------------------------
+
+    def draws(self, X: Any = None) -> Iterator[Any]:
+        """Completed tables, one for each imputation.
+
+        Parameters
+        ----------
+        X : frame or array-like, shape (m, d), default=None
+            New rows, which are drawn by the models of the training table, all of them together. None, and the training table itself,
+            give the draws of `fit`.
+
+        Returns
+        -------
+        tables : iterator of n_imputations tables
+            Of the kind of X: frames keep their names, index and types.
+        """
+        check_is_fitted(self)
+        if X is None:
+            if not hasattr(self, "_training"):
+                raise ValueError(
+                    "X must be the training table where the model was loaded from a file, which does not hold it; got None. Pass the table: "
+                    "its draws are those of fit."
+                )
+            return self._training_draws(self._training)
+        table = read_table(self, X, reset=False)
+        values = table.values(self.columns_)
+        if _digest(values) == self.rows_:
+            return self._training_draws(table)
+        return self._new_draws(table, values)
+
+    def _training_draws(self, table: Table) -> Iterator[Any]:
+        missing = [np.flatnonzero(v.missing) for v in table.values(self.columns_)]
+        for k in range(len(self.seeds_)):
+            drawn = {j: part[k] for j, part in enumerate(self.imputed_) if part is not None}
+            yield table.filled(self._shown(drawn, missing), self.columns_)
+
+    def _shown(self, drawn: Mapping[int, Floats], missing: list[Ints]) -> dict[int, tuple[Ints, Floats]]:
+        """Rows and values of the columns whose missing cells are filled."""
+        kept = set(self.keep_missing or [])
+        return {j: (missing[j], values) for j, values in drawn.items() if self.columns_[j].name not in kept}
+
+    def _new_draws(self, table: Table, values: list[Values]) -> Iterator[Any]:
+        plan, observed = self._plan(values, self._wishes(), None)
+        missing = [np.flatnonzero(v.missing) for v in values]
+        shown = {t.place: v.missing[t.missing] for t in plan.targets for v in [values[t.place]]}
+        for k, seed in enumerate(self.seeds_):
+            parameters = {
+                j: {name: part[k] for name, part in model.items()}
+                for j, model in enumerate(self.models_)
+                if model is not None
+            }
+            with one_blas_thread():
+                drawn = draw_rows(plan, observed, parameters, self.sweeps, generator(int(seed)).spawn(1)[0])
+            filled = {j: column[shown[j]] for j, column in drawn.items()}
+            filled |= {
+                j: np.full(len(missing[j]), p.sample[0]) for j, p in enumerate(self.learned_) if len(p.sample) == 1
+            }
+            yield table.filled(self._shown(filled, missing), self.columns_)
+
+    def analyse(self, analysis: Callable[[Any], Any], X: Any = None) -> PooledResult:
+        """The same analysis of every completed table, pooled by Rubin's rules.
+
+        Parameters
+        ----------
+        analysis : callable
+            Takes a completed table; returns a result with `params` and `cov_params()`, as statsmodels has them, or one of lifelines, or a
+            tuple (estimate, covariance).
+        X : frame or array-like, shape (m, d), default=None
+            As in `draws`.
+
+        Returns
+        -------
+        pooled : PooledResult
+        """
+        return analysed(analysis, self.draws(X))
+
+    def _check_loaded(self) -> None:
+        """Refuse a model file whose parts do not belong together."""
+        if "models_" not in vars(self):
+            return
+        wishes = self._wishes()
+        wishes.check(self.columns_)
+        none = [Values(np.empty(0), np.empty(0, dtype=bool)) for _ in self.columns_]
+        for column, part in zip(self.columns_, self.learned_, strict=True):
+            if not column.is_number and not all(0 <= place < max(len(column.levels), 1) for place in part.sample):
+                raise ValueError("learned_ and columns_ of the model file contradict each other. Fit again")
+        plan, _ = self._plan(none, wishes, None)
+        methods = {t.place: (t.method, t.levels) for t in plan.targets if t.formula is None}
+        check_models(self.models_, methods, {"m": len(self.seeds_), "width": plan.width})
+
+    def _trial_rows(self) -> list[Any]:
+        """Tables of one row that this imputer reads: one with nothing observed."""
+        return [np.full((1, self.n_features_in_), None, dtype=object)] if "columns_" in vars(self) else []
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _able_to_follow(column: Column, wishes: Wishes) -> Column:
+    """The column; one of numbers where nothing was observed and a formula says what it is."""
+    follows = column.kind == "empty" and column.name in (wishes.passive or {})
+    return replace(column, kind="number") if follows else column
+
+
+def _weights(weight: Any, n: int) -> Floats | None:
+    """Weights (n,) with mean 1."""
+    if weight is None:
+        return None
+    numbers = check_numbers(weight, "sample_weight", ensure_2d=False)
+    if numbers.shape != (n,) or (numbers < 0).any() or not numbers.any():
+        raise ValueError(
+            f"sample_weight must be {n} numbers of at least 0, and not all zero; got shape {numbers.shape}, least "
+            f"{numbers.min(initial=np.inf):g}. Give every row a weight."
+        )
+    check_sum_of_weights(numbers)
+    return numbers / numbers.mean()  # type: ignore[no-any-return]
+
+
+def _digest(values: list[Values]) -> str:
+    """What tells the training table from any other."""
+    digest = sha256()
+    for v in values:
+        digest.update(np.ascontiguousarray(v.numbers).tobytes() + v.missing.tobytes())
+    return digest.hexdigest()
+
+
+def _copied(table: Table) -> Table:
+    """The table, safe from what its owner writes into it; polars and Arrow write into none."""
+    copy = getattr(table.native, "copy", None)
+    return table if copy is None else table._replace(native=copy())
+
+
+def _between_within(traces: Floats) -> Floats:
+    """Square root of the variance between chains over that within (Gelman and Rubin 1992), in the second half of the sweeps (d,)."""
+    m, sweeps, d = traces.shape
+    half = traces[:, sweeps // 2 :]
+    n = half.shape[1]
+    if m < 2 or n < 2:
+        return np.full(d, np.nan)
+    within = half.var(axis=1, ddof=1).mean(axis=0)
+    between = half.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(all="ignore"):
+        ratio = np.sqrt((n - 1) / n + between / within)
+    return np.where(within > 0, ratio, np.where(np.isnan(within), np.nan, 1.0))
+
+
+def _identities(plan: Plan, observed: Floats, values: list[Values]) -> list[int]:
+    """Columns of numbers with missing entries that a combination of others gives exactly in the rows that show all of them."""
+    numbers = [t for t in plan.targets if t.is_number and t.formula is None]
+    if not 2 <= len(numbers) <= _WIDEST:
+        return []
+    rows = np.flatnonzero(~np.isnan(np.column_stack([values[t.place].numbers for t in numbers])).any(axis=1))
+    if len(rows) < len(numbers) + 3:
+        return []
+    Z = observed[np.ix_(rows, [t.own.start for t in numbers])]
+    Z = Z - Z.mean(axis=0)
+    scales = np.sqrt((Z**2).mean(axis=0))
+    sizes, vectors = np.linalg.eigh((Z.T @ Z) / len(Z) / np.maximum(np.outer(scales, scales), 1e-300))
+    exact = (np.abs(vectors[:, sizes < _EXACT]) > 1e-3).any(axis=1)
+    found = [t.place for t, flag in zip(numbers, exact, strict=True) if flag]
+    missing = {t.place for t in numbers if len(t.missing)}
+    return found if missing & set(found) else []

@@ -1,0 +1,279 @@
+"""Rubin's rules: one answer from the same analysis of several imputed tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from lacunar._log import warn_user
+from lacunar._typing import Floats
+from lacunar.observed.cells import cut, listed
+
+__all__ = ["PooledResult", "pool"]
+
+_UNSTABLE = 0.1  # coefficient of variation of a standard error, beyond which there are too few draws
+
+
+class _Estimate(NamedTuple):
+    """What one analysis gives."""
+
+    names: list[str]
+    values: Floats  # (k,)
+    variances: Floats  # (k,)
+    df: float  # degrees of freedom of the complete data
+
+
+@dataclass(frozen=True)
+class PooledResult:
+    """Estimates from several imputed tables as one, with what the missing entries cost.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the k coefficients.
+    estimate, std_error : ndarrays of shape (k,)
+        Means over the tables, and the square roots of within + (1 + 1 / m) between.
+    df : ndarray of shape (k,)
+        Degrees of freedom of Barnard and Rubin (1999).
+    fraction_missing : ndarray of shape (k,)
+        Fraction of the information about each coefficient that is missing.
+    relative_increase : ndarray of shape (k,)
+        Relative increase of the variance by what is missing.
+    within, between : ndarrays of shape (k,)
+        Mean of the variances of one table, and variance of the estimates between tables.
+    n_draws : int
+        Number of tables, m.
+
+    See Also
+    --------
+    pool : Makes it.
+    """
+
+    names: list[str]
+    estimate: Floats
+    std_error: Floats
+    df: Floats
+    fraction_missing: Floats
+    relative_increase: Floats
+    within: Floats
+    between: Floats
+    n_draws: int
+
+    @property
+    def statistic(self) -> Floats:
+        """Estimates over standard errors, (k,)."""
+        return self.estimate / self.std_error  # type: ignore[no-any-return]
+
+    @property
+    def p_value(self) -> Floats:
+        """Two-sided, by Student's t distribution, (k,)."""
+        return 2 * stats.t.sf(np.abs(self.statistic), self.df)  # type: ignore[no-any-return]
+
+    def conf_int(self, level: float = 0.95) -> Floats:
+        """Confidence intervals of the coefficients.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        ends : ndarray of shape (k, 2)
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1; got {level!r}. Pass 0.95 for intervals of 95 %.")
+        half = stats.t.ppf((1 + level) / 2, self.df) * self.std_error
+        return np.column_stack([self.estimate - half, self.estimate + half])
+
+    def summary_frame(self, level: float = 0.95) -> Any:
+        """Everything as a frame with a row for each coefficient, as statsmodels prints its own.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals.
+
+        Returns
+        -------
+        frame : pandas.DataFrame of shape (k, 9)
+        """
+        import pandas as pd
+
+        ends = self.conf_int(level)
+        edge = f"{(1 - level) / 2:.5g}", f"{(1 + level) / 2:.5g}"
+        columns = {
+            "coef": self.estimate,
+            "std err": self.std_error,
+            "t": self.statistic,
+            "P>|t|": self.p_value,
+            f"[{edge[0]}": ends[:, 0],
+            f"{edge[1]}]": ends[:, 1],
+            "df": self.df,
+            "fraction missing": self.fraction_missing,
+            "relative increase": self.relative_increase,
+        }
+        return pd.DataFrame(columns, index=self.names)
+
+    def __str__(self) -> str:
+        lines = [f"{self.n_draws} imputed tables, pooled by Rubin's rules", ""]
+        ends, width = self.conf_int(), max(map(len, self.names), default=0)
+        lines.append(
+            f"{'':{width}} {'coef':>10} {'std err':>9} {'t':>8} {'P>|t|':>7} {'[0.025':>10} {'0.975]':>10} {'missing':>8}"
+        )
+        for k, name in enumerate(self.names):
+            lines.append(
+                f"{name:{width}} {self.estimate[k]:10.4g} {self.std_error[k]:9.4g} {self.statistic[k]:8.2f} {self.p_value[k]:7.3f} "
+                f"{ends[k, 0]:10.4g} {ends[k, 1]:10.4g} {self.fraction_missing[k]:8.0%}"
+            )
+        return "\n".join(lines)
+
+
+def pool(results: Iterable[Any]) -> PooledResult:
+    """Pool the results of one analysis of several imputed tables by Rubin's rules.
+
+    Parameters
+    ----------
+    results : iterable of at least two results
+        Each has `params` and `cov_params()`, as in statsmodels, or `params_` and `variance_matrix_`, as in lifelines; or it is a tuple
+        (estimate, covariance) or (estimate, covariance, degrees of freedom), where the estimate is a number or an array (k,) and the
+        covariance an array (k, k), or of variances (k,).
+
+    Returns
+    -------
+    pooled : PooledResult
+
+    Warns
+    -----
+    UserWarning
+        Where the draws are too few for the fraction of information that is missing: another set of as many would give a standard
+        error that differs by more than a tenth. The warning says how many are needed.
+
+    Notes
+    -----
+    Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987; degrees of freedom of Barnard and Rubin, "Small-sample degrees of
+    freedom with multiple imputation", 1999, from the `df_resid` of the results, infinite where they have none; number of draws of von
+    Hippel, "How many imputations do you need?", 2020.
+
+    Examples
+    --------
+    >>> from lacunar.impute import pool
+    >>> pooled = pool([(1.0, 0.04), (1.2, 0.04), (1.1, 0.04)])
+    >>> print(pooled.estimate.round(2), pooled.std_error.round(2), pooled.fraction_missing.round(2))
+    [1.1] [0.23] [0.28]
+    """
+    estimates = [_read(result, k) for k, result in enumerate(results)]
+    if len(estimates) < 2:
+        raise ValueError(
+            f"results must come from at least two imputed tables, between which estimates differ; got {len(estimates)}. Raise n_imputations."
+        )
+    for k, other in enumerate(estimates):
+        if other.names != estimates[0].names:
+            raise ValueError(
+                f"results must have the same coefficients; got {listed(estimates[0].names)} from table 0 and {listed(other.names)} from "
+                f"table {k}. A formula may drop a level that one of the tables lacks: set the levels of the column."
+            )
+    pooled = _pooled(estimates)
+    _warn_if_few(pooled)
+    return pooled
+
+
+def _pooled(estimates: Sequence[_Estimate]) -> PooledResult:
+    m = len(estimates)
+    values = np.array([each.values for each in estimates])
+    within = np.mean([each.variances for each in estimates], axis=0)
+    between = values.var(axis=0, ddof=1)
+    extra = (1 + 1 / m) * between
+    total = within + extra
+    share = np.divide(extra, total, out=np.zeros_like(total), where=total > 0)
+    df = barnard_rubin(share, m, min(each.df for each in estimates))
+    increase = np.divide(extra, within, out=np.full_like(within, np.inf), where=within > 0)
+    increase[total == 0] = 0.0
+    with np.errstate(invalid="ignore"):
+        fraction = np.where(np.isinf(increase), 1.0, (increase + 2 / (df + 3)) / (increase + 1))
+    fraction[share == 0] = 0.0
+    return PooledResult(
+        estimates[0].names,
+        values.mean(axis=0),
+        np.sqrt(total),
+        df,
+        np.minimum(fraction, 1.0),
+        increase,
+        within,
+        between,
+        m,
+    )
+
+
+def barnard_rubin(share: Floats, m: int, complete: float) -> Floats:
+    """Degrees of freedom (k,) from the share of the variance that is due to what is missing, and those of complete data."""
+    with np.errstate(divide="ignore"):
+        old = (m - 1) / share**2
+    if np.isinf(complete):
+        return old  # type: ignore[no-any-return]
+    observed = (complete + 1) / (complete + 3) * complete * (1 - share)
+    with np.errstate(divide="ignore"):
+        return 1 / (1 / old + 1 / observed)  # type: ignore[no-any-return]
+
+
+def _warn_if_few(pooled: PooledResult) -> None:
+    largest = float(pooled.fraction_missing.max(initial=0.0))
+    needed = int(np.ceil(1 + (largest / _UNSTABLE) ** 2 / 2))
+    if needed > pooled.n_draws:
+        name = pooled.names[int(np.argmax(pooled.fraction_missing))]
+        warn_user(
+            f"{pooled.n_draws} draws are few where {largest:.0%} of the information about {cut(name)!r} is missing: the standard errors of "
+            f"another set would differ by more than a tenth. Use n_imputations={needed} or more."
+        )
+
+
+# -- what one analysis gives --------------------------------------------------------------------------------------------------
+
+
+def _read(result: Any, k: int) -> _Estimate:
+    if isinstance(result, tuple) and len(result) in (2, 3):
+        return _estimate(result[0], result[1], float(result[2]) if len(result) == 3 else np.inf, k)
+    if hasattr(result, "params") and callable(getattr(result, "cov_params", None)):
+        df = getattr(result, "df_resid", None)
+        return _estimate(result.params, result.cov_params(), np.inf if df is None else float(df), k)
+    if hasattr(result, "params_") and hasattr(result, "variance_matrix_"):
+        return _estimate(result.params_, result.variance_matrix_, np.inf, k)
+    raise TypeError(
+        "an analysis must return a result with params and cov_params(), as those of statsmodels, or a tuple (estimate, covariance); got "
+        f"{cut(repr(result))} of type {type(result).__name__} from table {k}. Return the fitted model."
+    )
+
+
+def _estimate(values: Any, covariance: Any, df: float, k: int) -> _Estimate:
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers.ravel(order="F") if numbers.ndim == 2 else np.atleast_1d(numbers)  # one column an equation
+    matrix = np.asarray(covariance, dtype=np.float64)
+    variances = np.diag(matrix) if matrix.ndim == 2 else np.atleast_1d(matrix)
+    if numbers.ndim != 1 or variances.shape != numbers.shape:
+        raise ValueError(
+            f"an analysis must return estimates (k,) with a covariance (k, k) or variances (k,); got shapes {np.shape(values)} and "
+            f"{np.shape(covariance)} from table {k}. Correct the pair."
+        )
+    if not (np.isfinite(numbers).all() and np.isfinite(variances).all() and (variances >= 0).all()):
+        raise ValueError(
+            f"an analysis must return finite estimates and variances of at least 0; got {cut(str(numbers))} with {cut(str(variances))} from "
+            f"table {k}. The model may not be identified: drop columns that repeat others."
+        )
+    return _Estimate(_names_of(values, covariance, len(numbers)), numbers, variances, df)
+
+
+def _names_of(values: Any, covariance: Any, n: int) -> list[str]:
+    for labelled in (values, covariance):
+        index = getattr(labelled, "index", None)
+        if index is not None and not callable(index) and len(index) == n:
+            return [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in index]
+    return [f"x{j}" for j in range(n)]
+
+
+def analysed(analysis: Callable[[Any], Any], tables: Iterable[Any]) -> PooledResult:
+    """The same analysis of every table, pooled."""
+    return pool(analysis(table) for table in tables)

@@ -1,0 +1,379 @@
+"""A table of any kind as columns of numbers, and back: the same kind of table with its missing cells filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple, NoReturn
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lacunar._log import warn_user
+from lacunar._typing import Bools, Floats
+from lacunar.encode import TableEncoder, objects
+from lacunar.observed import Observed
+from lacunar.observed.cells import cut, label_of, listed, plain_cells
+from lacunar.observed.contract import as_array, refuse_no_table
+from lacunar.observed.names import columns_by_name
+from lacunar.observed.numbers import as_frame, is_missing
+
+KINDS = ("number", "whole", "boolean", "levels", "ordered", "date", "text", "empty")
+MOST_LEVELS = 50  # beyond which text names rows, or is free
+_NUMBERS = ("number", "whole", "date")
+_LARGEST = 1e150  # squares of larger numbers overflow
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What `fit` found one column to hold: its name, its kind, and the levels of a column of them, in their order.
+
+    Kinds: "number"; "whole" numbers; "boolean"; "levels" without and with an order ("ordered"); "date", microseconds since
+    1970; "text" of too many levels, which is left as it is; "empty", where nothing was observed.
+    """
+
+    name: str
+    kind: str
+    levels: tuple[Any, ...] = ()  # cells as Python has them
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, rather than places among levels."""
+        return self.kind in _NUMBERS
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it holds anything that a model can read."""
+        return self.kind not in ("text", "empty")
+
+    def _check_loaded(self) -> None:
+        plain = all(type(level) in (str, bool, int, float) for level in self.levels)
+        labels = [label_of(level) for level in self.levels] if plain else []
+        has_levels = self.kind in ("boolean", "levels", "ordered")
+        sound = isinstance(self.name, str) and self.kind in KINDS and isinstance(self.levels, tuple) and plain
+        if not sound or len(set(labels)) != len(labels) or (len(labels) > 0) != has_levels:
+            raise ValueError(f"a column of the model file has kind {str(self.kind)[:20]!r} and {len(labels)} levels")
+
+
+class Values(NamedTuple):
+    """One column of a table as numbers."""
+
+    numbers: Floats  # (n,); places among levels; NaN where nothing is known
+    missing: Bools  # (n,); False also where a level is unlike all that `fit` saw, whose number is NaN
+
+
+class Table(NamedTuple):
+    """A table as it came, and the cells of its columns in the order of `fit`."""
+
+    native: Any  # a frame of the user's library, or an array
+    cells: list[NDArray[Any]]  # (n,) each: numbers with NaN, dates with NaT, or objects with "" where missing
+    levels: list[tuple[Any, ...] | None]  # of columns whose type orders them
+    truths: list[bool]  # whether the type of the column is that of booleans
+    n_rows: int
+
+    def filled(self, cells: Mapping[int, tuple[NDArray[np.intp], Floats]], columns: list[Column]) -> Any:
+        """A copy in which columns, by their places, have these values in these rows."""
+        if isinstance(self.native, np.ndarray):
+            return _filled_array(self.native, cells, columns)
+        return _filled_frame(self.native, cells, columns)
+
+    def columns(self, names: list[str]) -> list[Column]:
+        """What the columns hold."""
+        parts = zip(names, self.cells, self.levels, self.truths, strict=True)
+        return [_column_of(*part) for part in parts]
+
+    def values(self, columns: list[Column]) -> list[Values]:
+        """The columns as numbers, as `fit` has settled what they hold; a warning names levels that it never saw."""
+        unseen: dict[str, str] = {}
+        read = [_values_of(column, cells, unseen) for column, cells in zip(columns, self.cells, strict=True)]
+        if unseen:
+            shown = listed(f"{cut(level)!r} of {cut(name)!r}" for name, level in unseen.items())
+            warn_user(
+                f"X has levels that fit never saw: {shown}. They stay, and count as missing where other columns are filled."
+            )
+        return read
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------------
+
+
+def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
+    """A frame, an array or lists of rows, with scikit-learn's checks of names and of the number of columns."""
+    _refuse_sparse(X)
+    frame = as_frame(X)
+    named = columns_by_name(estimator, X if frame is None else frame, reset=reset)
+    # The encoder's reading of containers, which asks its owner for the names of columns only.
+    cells = [column.values for column in TableEncoder._columns(estimator, named, reset=reset)]
+    native = _array_of(X) if frame is None else _same_or_named(frame, named)
+    levels, truths = _types_of(native, len(cells))
+    return Table(native, cells, levels, truths, len(cells[0]))
+
+
+def _refuse_sparse(X: Any) -> None:
+    if sp.issparse(X) or isinstance(X, Observed):
+        raise TypeError(
+            f"X must be a dense table, as every cell of it will be filled; got a {'sparse matrix' if sp.issparse(X) else 'table of observed entries'} "
+            f"({type(X).__name__}) of shape {X.shape}. Sparse data is not supported here: pass a frame or an array with NaN, or complete "
+            "it in low rank with lacunar.lowrank.LowRankImputer."
+        )
+    refuse_no_table(X)
+
+
+def _array_of(X: Any) -> NDArray[Any]:
+    """The array that comes back filled; a masked one keeps its mask until then."""
+    return X if isinstance(X, np.ma.MaskedArray) else as_array(X)
+
+
+def _same_or_named(frame: Any, named: Any) -> Any:
+    """The user's frame with its own names where it has the columns of `fit` in their order, else the one by name."""
+    came = frame.column_names if nw.dependencies.is_pyarrow_table(frame) else list(frame.columns)
+    wanted = named.column_names if nw.dependencies.is_pyarrow_table(named) else list(named.columns)
+    return frame if [str(name) for name in came] == [str(name) for name in wanted] else named
+
+
+def _types_of(native: Any, d: int) -> tuple[list[tuple[Any, ...] | None], list[bool]]:
+    """What the types of the columns say: levels in an order, and booleans."""
+    if isinstance(native, np.ndarray):
+        return [None] * d, [_are_truths(column) for column in native.T]
+    table = nw.from_native(_plainly_named(native), eager_only=True)
+    return (
+        [_ordered_levels(table[:, j]) for j in range(d)],
+        [
+            dtype == nw.Boolean or (dtype == nw.Object and _are_truths(table[:, j].to_numpy()))
+            for j, dtype in enumerate(table.schema.values())
+        ],
+    )
+
+
+def _are_truths(cells: NDArray[Any]) -> bool:
+    """Whether cells are booleans, by their type or, of objects, one by one."""
+    if cells.dtype.kind != "O":
+        return cells.dtype.kind == "b"
+    kinds = {type(cell) for cell in cells.tolist() if not isinstance(cell, bool | np.bool_) and not is_missing(cell)}
+    return not kinds and _first_of(cells.tolist()) is not None
+
+
+def _plainly_named(frame: Any) -> Any:
+    """A frame that narwhals reads, whatever its columns are called."""
+    return frame.set_axis(range(frame.shape[1]), axis=1) if nw.dependencies.is_pandas_dataframe(frame) else frame
+
+
+def _ordered_levels(series: Any) -> tuple[Any, ...] | None:
+    """Levels of a type that orders them: pandas' ordered categories, Arrow's ordered dictionaries and polars' Enum."""
+    native = series.to_native()
+    dtype: Any = getattr(native, "dtype", None)
+    if getattr(dtype, "ordered", False) or series.dtype == nw.Enum:
+        levels = list(dtype.categories)
+    elif getattr(getattr(native, "type", None), "ordered", False):
+        levels = native.unify_dictionaries().chunk(0).dictionary.to_pylist() if native.num_chunks else []
+    else:
+        return None
+    return tuple(label_of(level) for level in plain_cells(levels, series.name))
+
+
+def _column_of(name: str, cells: NDArray[Any], levels: tuple[Any, ...] | None, truth: bool) -> Column:
+    if cells.dtype.kind == "M":
+        return Column(name, "empty" if np.isnat(cells).all() else "date")
+    if cells.dtype.kind == "f":
+        known = cells[~np.isnan(cells)]
+        if not known.size:
+            return Column(name, "empty")
+        if truth:
+            return Column(name, "boolean", (False, True))
+        _refuse_large(name, cells)
+        return Column(name, "whole" if (known == np.rint(known)).all() else "number")
+    return _column_of_text(name, cells, levels)
+
+
+def _refuse_large(name: str, cells: Floats) -> None:
+    large = np.flatnonzero(np.abs(cells) > _LARGEST)
+    if large.size:
+        raise ValueError(
+            f"X must hold numbers of at most {_LARGEST:g} in modulus, whose squares stay finite; got {cells[large[0]]:g} in row "
+            f"{large[0]}, column {cut(name)!r}. Use other units."
+        )
+
+
+def _column_of_text(name: str, cells: NDArray[Any], levels: tuple[Any, ...] | None) -> Column:
+    seen = {label_of(cell): cell for cell in cells if cell != ""}
+    if not seen:
+        return Column(name, "empty")
+    if levels is not None:
+        return Column(name, "ordered", tuple(level for level in levels if level in seen))
+    if len(seen) > MOST_LEVELS:
+        return Column(name, "text")
+    if all(type(cell) is bool for cell in seen.values()):
+        return Column(name, "boolean", (False, True))
+    plain = (cell if type(cell) in (str, bool, int, float) else str(cell) for cell in seen.values())
+    return Column(name, "levels", tuple(sorted(plain, key=lambda cell: label_of(cell))))
+
+
+def _values_of(column: Column, cells: NDArray[Any], unseen: dict[str, str]) -> Values:
+    if column.kind in ("text", "empty"):
+        missing = _missing_in(cells)
+        return Values(np.full(len(cells), np.nan), missing)
+    if column.is_number:
+        return _number_values(column, cells)
+    labels = [label_of(cell) for cell in _as_objects(column, cells)]
+    places = {label_of(level): float(k) for k, level in enumerate(column.levels)}
+    numbers = np.array([places.get(label, np.nan) for label in labels])
+    missing = np.array([label == "" for label in labels])
+    odd = np.flatnonzero(np.isnan(numbers) & ~missing)
+    if odd.size:
+        unseen[column.name] = labels[odd[0]]
+    return Values(numbers, missing)
+
+
+def _as_objects(column: Column, cells: NDArray[Any]) -> Iterable[Any]:
+    """Cells of a column of levels; numbers 0 and 1 for booleans."""
+    if column.kind == "boolean" and cells.dtype.kind == "f":
+        return [None if cell != cell else bool(cell) if cell in (0, 1) else cell for cell in cells.tolist()]
+    if cells.dtype.kind == "M":
+        return [None if cell is None else str(cell) for cell in cells.tolist()]
+    plain: list[Any] = cells.tolist()
+    return plain
+
+
+def _number_values(column: Column, cells: NDArray[Any]) -> Values:
+    missing = _missing_in(cells)
+    wanted = "M" if column.kind == "date" else "f"
+    if cells.dtype.kind == wanted:
+        numbers = cells.astype(np.float64) if wanted == "f" else np.where(missing, np.nan, cells.astype(np.int64))
+        if wanted == "f":
+            _refuse_large(column.name, numbers)
+        return Values(numbers, missing)
+    if not missing.all():
+        _refuse_kind(column, cells, int(np.flatnonzero(~missing)[0]))
+    return Values(np.full(len(cells), np.nan), missing)
+
+
+def _refuse_kind(column: Column, cells: NDArray[Any], row: int) -> NoReturn:
+    wish = "dates" if column.kind == "date" else "numbers"
+    raise ValueError(
+        f"column {cut(column.name)!r} must hold {wish}, as in fit; got {cut(cells[row])!r} in row {row}. Convert it, or fit again."
+    )
+
+
+def _missing_in(cells: NDArray[Any]) -> Bools:
+    if cells.dtype.kind == "O":
+        return np.array([cell is None or cell == "" for cell in cells], dtype=bool)
+    missing: Bools = np.isnat(cells) if cells.dtype.kind == "M" else np.isnan(cells)
+    return missing
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------------
+
+
+def _filled_array(
+    array: NDArray[Any], cells: Mapping[int, tuple[NDArray[np.intp], Floats]], columns: list[Column]
+) -> NDArray[Any]:
+    filled = array.copy()
+    for j, (rows, values) in cells.items():
+        if not len(rows):
+            continue
+        natives = _array_cells(array[:, j], values, columns[j])
+        if filled.dtype.kind in "SU" and natives.dtype.itemsize > filled.dtype.itemsize:
+            filled = filled.astype(natives.dtype)
+        filled[rows, j] = natives
+    return filled
+
+
+def _array_cells(cells: NDArray[Any], values: Floats, column: Column) -> NDArray[Any]:
+    """Values as an array of the kind of these cells."""
+    kind = cells.dtype.kind
+    if kind == "O":
+        return objects(_plain_values(values, column, _first_of(cells.tolist())))
+    if kind == "M":
+        return values.astype("datetime64[us]").astype(cells.dtype)
+    if kind == "m":
+        return np.rint(values * 86_400e6).astype("timedelta64[us]").astype(cells.dtype)
+    if kind in "SUT":
+        return np.array([str(column.levels[int(place)]) for place in values]).astype(kind)
+    return (np.rint(values) if kind in "iu" else values).astype(cells.dtype)
+
+
+def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats]], columns: list[Column]) -> Any:
+    table = nw.from_native(_plainly_named(frame), eager_only=True)
+    names = table.columns
+    new = []
+    for j, (rows, values) in cells.items():
+        if len(rows):
+            series = _able_to_hold(table[:, j], columns[j])
+            new.append(series.scatter(rows, _frame_cells(series, values, columns[j])).alias(names[j]))
+    native = (table.with_columns(*new) if new else table).to_native()
+    if nw.dependencies.is_pandas_dataframe(frame):
+        native = native.copy() if not new else native
+        native.columns = frame.columns
+    return native
+
+
+def _able_to_hold(series: Any, column: Column) -> Any:
+    """The series; one without any value, whose type is that of nothing, in the type of the column."""
+    if series.dtype not in (nw.Float64, nw.Unknown, nw.Object) or series.null_count() < len(series):
+        return series
+    if column.kind == "date":
+        return series.cast(nw.Datetime("us"))
+    if column.is_number:
+        return series
+    texts = all(isinstance(level, str) for level in column.levels)
+    return series.cast(nw.String if texts else nw.Boolean if column.kind == "boolean" else nw.Object)
+
+
+def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
+    """Values as the type of a narwhals series takes them."""
+    dtype = series.dtype
+    if dtype.is_float():
+        return values
+    if dtype.is_integer():
+        return np.rint(values).astype(np.int64)
+    if dtype.is_decimal():
+        return [Decimal(repr(float(value))) for value in values]
+    if dtype == nw.Duration:
+        return [timedelta(days=float(value)) for value in values]
+    if dtype == nw.Date:
+        return [moment.date() for moment in _moments(values)]
+    if dtype == nw.Datetime:
+        aware = getattr(dtype, "time_zone", None) is not None
+        return [moment.replace(tzinfo=UTC) if aware else moment for moment in _moments(values)]
+    if dtype in (nw.Categorical, nw.Enum):
+        natives = _natives_of(series)
+        return [natives.get(str(column.levels[int(place)]), column.levels[int(place)]) for place in values]
+    return _plain_values(values, column, _first_of(series.to_list()))
+
+
+def _natives_of(series: Any) -> dict[str, Any]:
+    """Levels of a column of categories as its type has them, by their labels."""
+    categories = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
+    levels = list(categories) if categories is not None else []
+    return {label_of(plain): level for plain, level in zip(plain_cells(levels, series.name), levels, strict=True)}
+
+
+def _first_of(cells: list[Any]) -> Any:
+    return next((cell for cell in cells if not is_missing(cell)), None)
+
+
+def _moments(values: Floats) -> list[datetime]:
+    return [datetime(1970, 1, 1) + int(value) * _MICROSECOND for value in values]
+
+
+def _plain_values(values: Floats, column: Column, example: Any) -> list[Any]:
+    """Values as Python has them, dates like the example."""
+    if column.kind == "date":
+        moments = _moments(values)
+        plain = isinstance(example, date) and not isinstance(example, datetime)
+        return [moment.date() if plain else _in_zone(moment, example) for moment in moments]
+    if column.is_number:
+        whole = column.kind == "whole" and not isinstance(example, float)
+        numbers = [int(value) if whole else float(value) for value in values]
+        return [timedelta(days=n) for n in numbers] if isinstance(example, timedelta) else numbers
+    return [column.levels[int(place)] for place in values]
+
+
+def _in_zone(moment: datetime, example: Any) -> datetime:
+    zone = getattr(example, "tzinfo", None)
+    return moment if zone is None else moment.replace(tzinfo=UTC).astimezone(zone)
