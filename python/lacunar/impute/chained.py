@@ -98,7 +98,7 @@ class Draw:
 
 def choose_predictors(plan: Plan, X: Floats, allowed: Mapping[int, Bools]) -> None:
     """Settle which columns of the design (n, width) each column uses: those allowed, or the most correlated where rows are few."""
-    for target in plan.targets:
+    for target in (t for t in plan.targets if t.formula is None):
         able = allowed[target.place].copy()
         able[target.own] = False
         able[0] = target.method != "ordered"  # whose cuts stand for the column of ones
@@ -275,12 +275,13 @@ class Chain:
         return values
 
     def _thinned(self, target: Target, parameters: Parameters) -> Parameters:
-        """Parameters with at most KEPT_DONORS donors, evenly spaced in the order of their fits."""
+        """Parameters with at most KEPT_DONORS donors, one at random of each run in the order of their fits."""
         if target.method != "pmm":
             return parameters
         order = np.argsort(parameters["fits"], kind="stable")
         if len(order) > KEPT_DONORS:
-            order = order[np.linspace(0, len(order) - 1, KEPT_DONORS).astype(np.intp)]
+            edges = np.linspace(0, len(order), KEPT_DONORS + 1).astype(np.intp)
+            order = order[self.rng.integers(edges[:-1], edges[1:])]
         return {
             "drawn": parameters["drawn"],
             "sigma": parameters["sigma"],

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.stats import f
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -35,7 +36,8 @@ from lacunar.observed.cells import listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
 
-_UNSETTLED = 1.3  # ratio of the variance between chains to that within, its square root
+_CORRELATED = 4.0  # times the variance between chains of independent sweeps: what sweeps have that keep 0.8 of the last
+_SURE = 0.999
 _MUCH = 0.5  # share missing beyond which matching leaves a bias
 _EXACT = 1e-10  # variance of a combination of standardised columns that is an identity
 _WIDEST = 500  # columns among which identities are looked for
@@ -297,7 +299,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
             warn_user(
                 f"half or more is missing of {listed(much)}, where matching draws coefficients towards 0. Compare with method='norm'."
             )
-        slow = [names[j] for j in np.flatnonzero(self.convergence_ > _UNSETTLED)]
+        slow = [names[j] for j in np.flatnonzero(self.convergence_ > _unsettled(*self.traces_.shape[:2]))]
         if slow:
             warn_user(
                 f"{self.sweeps} sweeps have not settled for {listed(slow)}: their chains differ more than they move. Raise sweeps, or leave "
@@ -469,6 +471,12 @@ def _between_within(traces: Floats) -> Floats:
     with np.errstate(all="ignore"):
         ratio = np.sqrt((n - 1) / n + between / within)
     return np.where(within > 0, ratio, np.where(np.isnan(within), np.nan, 1.0))
+
+
+def _unsettled(m: int, sweeps: int) -> float:
+    """The ratio of `_between_within` beyond which so many chains have not settled, and not by chance."""
+    n = sweeps - sweeps // 2
+    return float(np.sqrt((n - 1) / n + _CORRELATED * f.ppf(_SURE, max(m - 1, 1), m * max(n - 1, 1)) / n))
 
 
 def _identities(plan: Plan, observed: Floats, values: list[Values]) -> list[int]:

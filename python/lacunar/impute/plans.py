@@ -53,6 +53,10 @@ class Wishes:
                     f"{parameter} must name columns of numbers; got {cut(odd[0])!r}, which holds {kinds[odd[0]].kind}. Leave it out."
                 )
 
+        for column in columns:
+            if column.is_used:
+                self.method_of(column)
+
     def method_of(self, column: Column) -> str:
         """How a column is drawn."""
         wish = self.method if isinstance(self.method, str) else self.method.get(column.name, "pmm")

@@ -162,7 +162,7 @@ def pool(results: Iterable[Any]) -> PooledResult:
     Examples
     --------
     >>> from lacunar.impute import pool
-    >>> pooled = pool([(1.0, 0.04), (1.2, 0.04), (1.1, 0.04)])
+    >>> pooled = pool([(1.0, 0.04), (1.1, 0.04), (1.05, 0.04)])
     >>> print(pooled.estimate.round(2), pooled.std_error.round(2), pooled.fraction_missing.round(2))
     [1.1] [0.23] [0.28]
     """

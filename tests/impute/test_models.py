@@ -1,0 +1,140 @@
+"""Models of one column against their slow twins, and the sums of the sweeps against sums from scratch."""
+
+import numpy as np
+import pytest
+from reference.imputing import least_squares, multinomial_mode, nearest_rows, odds_log_likelihood
+
+from lacunar._random import generator
+from lacunar.impute import models
+from lacunar.impute.chained import Chain, choose_predictors
+from lacunar.impute.multiple import MultipleImputer
+from lacunar.impute.plans import allowed_predictors, build_plan, learn_columns
+from lacunar.impute.tables import read_table
+
+
+def design(n=60, p=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([np.ones(n), rng.normal(size=(n, p - 1))]), rng
+
+
+def test_a_line_is_least_squares():
+    X, rng = design()
+    Z = np.column_stack([X, X @ [0.5, 1.0, -1.0, 0.0] + rng.normal(size=60)])
+    coef, inverse, residual = least_squares(X, Z[:, 4])
+    lines = [models.fit_line(Z.T @ Z, 4, np.array([4]), 60, 0.0, generator(s)) for s in range(4000)]
+    np.testing.assert_allclose(lines[0].coef[:4], coef, rtol=1e-8)
+    drawn = np.array([line.drawn for line in lines])
+    assert (drawn[:, 4] == 0).all()
+    spread = residual / 54  # the mean of residual / chi^2 of 56 degrees of freedom
+    np.testing.assert_allclose(np.cov(drawn[:, :4].T), spread * inverse, atol=0.1 * spread * inverse.max())
+
+
+@pytest.mark.parametrize("n", [1, 3, 5, 40])
+def test_donors_are_the_nearest(n):
+    rng = np.random.default_rng(n)
+    fits, targets = rng.normal(size=n), 2 * rng.normal(size=30)
+    seen = [models.nearest(fits, targets, 5, generator(s)) for s in range(60)]
+    for j, target in enumerate(targets):
+        assert {int(picks[j]) for picks in seen} == nearest_rows(fits, target, 5)
+
+
+def test_equal_donors_are_drawn_alike():
+    """Of 30 rows with one fit every one is drawn, not the first five."""
+    picks = np.concatenate([models.nearest(np.zeros(30), np.zeros(20), 5, generator(s)) for s in range(40)])
+    counts = np.bincount(picks, minlength=30)
+    assert counts.min() > 5
+    assert counts.max() < 60
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_multinomial_modes_and_draws(k):
+    X, rng = design(300)
+    places = rng.integers(0, k, 300) * (X[:, 1] > -1)
+    mode = multinomial_mode(X, places, k)
+    hot = (places[:, None] == np.arange(1, k)).astype(float)
+    state = models.start_of("multinomial", np.ones(k), 4)
+    drawn = np.array([models.fit_multinomial(X, hot, None, state, generator(s)) for s in range(1500)])
+    spread = drawn.std(axis=0)
+    assert (np.abs(state.parameters.reshape(k - 1, 4) - mode) < 0.1 * spread).all()
+    assert (np.abs(drawn.mean(axis=0) - mode) < 0.2 * spread).all()
+    chances = models.softmax(X, mode)[:, 1:]
+    information = np.einsum("na,ni,nj->aij", chances * (1 - chances), X, X)[0] + np.diag([1e-4, *[0.16] * 3])
+    if k == 2:
+        np.testing.assert_allclose(np.cov(drawn[:, 0].T), np.linalg.inv(information), rtol=0.2, atol=3e-3)
+
+
+def test_second_derivatives_of_few_rows_lead_to_the_same_mode():
+    """A long table takes those of some rows on the way, and steps end at the mode all the same."""
+    X, rng = design(9000)
+    places = ((X[:, 1] + rng.logistic(size=9000)) > 1).astype(int) + (X[:, 2] > 1)
+    hot = (places[:, None] == np.arange(1, 3)).astype(float)
+    state = models.start_of("multinomial", np.ones(3), 4)
+    drawn = models.fit_multinomial(X, hot, None, state, generator(0))
+    mode = multinomial_mode(X, places, 3)
+    assert np.abs(state.parameters.reshape(2, 4) - mode).max() < 0.03
+    assert np.abs(drawn - mode).max() < 0.5
+
+
+def test_odds_are_those_of_the_formula():
+    X, rng = design(80)
+    X, k = X[:, 1:], 4
+    places = (rng.logistic(size=80) + X @ [1.0, -0.5, 0.0] > np.array([[-1.0], [0.0], [1.5]])).sum(axis=0)
+    theta = np.array([-1.0, 0.2, 1.4, 0.7, -0.3, 0.1])
+    slope, information = models._odds_slope(X, places, None, theta, k)
+    step = 1e-6 * np.eye(6)
+    numeric = [
+        (odds_log_likelihood(theta + s, X, places, k) - odds_log_likelihood(theta - s, X, places, k)) / 2e-6
+        for s in step
+    ]
+    np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-5)
+    chances = models.odds(X, theta, k)
+    expected = np.zeros((6, 6))  # the mean of products of slopes, over levels by their probabilities
+    for row, chance in zip(X, chances, strict=True):
+        for place in range(k):
+            own = models._odds_slope(row[None], np.array([place]), None, theta, k)[0]
+            expected += chance[place] * np.outer(own, own)
+    np.testing.assert_allclose(information, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_separated_levels_get_finite_coefficients():
+    X, _ = design(60)
+    places = (X[:, 1] > 0).astype(int)
+    state = models.start_of("multinomial", np.ones(2), 4)
+    for seed in range(5):
+        assert np.abs(models.fit_multinomial(X, places[:, None] * 1.0, None, state, generator(seed))).max() < 60
+    odds = models.start_of("ordered", np.bincount(np.digitize(X[:, 1], [-0.5, 0.5])).astype(float), 3)
+    assert np.isfinite(models.fit_odds(X[:, 1:], np.digitize(X[:, 1], [-0.5, 0.5]), None, odds, 3, generator(0))).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_the_sweeps_are_those_of_the_rows(weighted):
+    """The Gram matrix that changes by rows is the one of the completed design, before and after every column."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 3)), columns=list("abc")).mask(rng.random((50, 3)) < 0.3)
+    frame["d"] = pd.array(rng.random(50) < 0.5, dtype="boolean")
+    frame["e"] = pd.Categorical(rng.choice(list("uvw"), 50))
+    frame.loc[::4, ["d", "e"]] = pd.NA
+    imputer = MultipleImputer()
+    table = read_table(imputer, frame, reset=True)
+    columns = table.columns(list(frame))
+    values, wishes = table.values(columns), imputer._wishes()
+    weight = rng.random(50) + 0.5 if weighted else None
+    learned = learn_columns(columns, values, wishes, weight)
+    plan, X = build_plan(columns, learned, values, wishes, weight, ridge=1e-5, n_donors=5)
+    choose_predictors(plan, X, allowed_predictors(plan, columns, wishes))
+    chain = Chain(plan, X, generator(0))
+    w = np.ones(50) if weight is None else weight
+    chain._gram()
+    for target in plan.order:
+        chain.draw(target, chain._learn(target))
+        np.testing.assert_allclose(chain._gram(), (chain.X * w[:, None]).T @ chain.X, atol=1e-10)
+    for target in (t for t in plan.targets if t.is_number):
+        rows = chain._gram() - chain._product(chain.X[target.missing], chain.X[target.missing], target.missing)
+        coef, _, _ = least_squares(
+            np.delete(chain.X[target.observed], target.own.start, axis=1),
+            chain.X[target.observed, target.own.start],
+            w[target.observed],
+        )
+        line = models.fit_line(rows, target.own.start, target.unused, len(target.observed), 0.0, generator(0))
+        np.testing.assert_allclose(np.delete(line.coef, target.own.start), coef, rtol=1e-6, atol=1e-8)
