@@ -256,26 +256,76 @@ def latent_rows(
 ) -> int: ...
 def rls_stride(d: int, single: bool) -> int: ...
 
-# Dicts of fields: the kernel's map or the kernel, what is learned, the step rule and the rows kept; see src/core.
-def primal_descend(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: _Float,
-    form: dict[str, Any],
-    lesson: dict[str, Any],
-    rule: dict[str, Any],
-    first: NDArray[Any],
-    second: NDArray[Any] | None,
-    clock: NDArray[np.float64],
-    decisions: NDArray[np.float64],
-    n_threads: int,
-) -> int: ...
+# Dicts of fields: the kernel's map or the kernel, and the step rule; see src/core.
+class AlgorithmOneFloat32:
+    def __init__(
+        self,
+        n_cols: int,
+        outputs: int,
+        map: dict[str, Any] | None,
+        first: NDArray[Any] | None,
+        second: NDArray[Any] | None,
+        block: int,
+        budget: int,
+        kernel: dict[str, Any],
+    ) -> None: ...
+    def learn(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[Any],
+        scale: NDArray[np.float64] | None,
+        target: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+        curvature: NDArray[np.float64] | None,
+        order: NDArray[np.int64],
+        table: NDArray[Any] | None,
+        rule: dict[str, Any],
+        largest: float,
+        decisions: NDArray[np.float64],
+        n_threads: int,
+    ) -> int: ...
+    def decide(
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[Any],
+        scale: NDArray[np.float64] | None,
+        table: NDArray[Any] | None,
+        coef: NDArray[np.float64],
+        decisions: NDArray[np.float64],
+        n_threads: int,
+    ) -> None: ...
+    def coefficients(self, iterate: str) -> NDArray[np.float64]: ...
+    def add_stored(self, first: NDArray[Any], second: NDArray[Any] | None) -> None: ...
+    def clock(self) -> NDArray[np.float64]: ...
+    def stored(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.float64], NDArray[np.float64]]: ...
+    def restore(
+        self,
+        clock: NDArray[np.float64],
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        values: NDArray[Any],
+        scale: NDArray[np.float64] | None,
+        curvature: NDArray[np.float64] | None,
+        first: NDArray[np.float64],
+        second: NDArray[np.float64],
+    ) -> None: ...
+
+class AlgorithmOneFloat64(AlgorithmOneFloat32): ...  # of arrays of float64
+
 def primal_ascend(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
     form: dict[str, Any],
-    lesson: dict[str, Any],
+    scale: NDArray[np.float64] | None,
+    target: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    order: NDArray[np.int64],
     loss: str,
     epsilon: float,
     table: NDArray[Any],
@@ -296,18 +346,6 @@ def primal_decide(
     n_threads: int,
     blocked: bool,
 ) -> None: ...
-def primal_add(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: _Float,
-    form: dict[str, Any],
-    row_scale: NDArray[np.float64] | None,
-    first_coef: NDArray[np.float64],
-    second_coef: NDArray[np.float64],
-    first: NDArray[Any],
-    second: NDArray[Any] | None,
-    n_threads: int,
-) -> None: ...
 def primal_table_shape(form: dict[str, Any]) -> tuple[int, int, int]: ...
 def coordinate_sums(
     beta: NDArray[np.float64],
@@ -317,33 +355,6 @@ def coordinate_sums(
     loss: str,
     epsilon: float,
 ) -> NDArray[np.float64]: ...
-def online_descend(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: _Float,
-    n_cols: int,
-    kernel: dict[str, Any],
-    lesson: dict[str, Any],
-    rule: dict[str, Any],
-    support: dict[str, Any],
-    block: int,
-    clock: NDArray[np.float64],
-    decisions: NDArray[np.float64],
-    valued: bool,
-    n_threads: int,
-) -> tuple[int, int]: ...
-def online_decide(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: _Float,
-    n_cols: int,
-    kernel: dict[str, Any],
-    scale: NDArray[Any] | None,
-    support: dict[str, Any],
-    coef: NDArray[np.float64],
-    decisions: NDArray[np.float64],
-    n_threads: int,
-) -> None: ...
 def tridiagonal_log_first(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 class PairPool:

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 namespace lacunar::bind {
+void bind_algorithm_one(pybind11::module_& m);
 void bind_blocks(pybind11::module_& m);
 void bind_columns(pybind11::module_& m);
 void bind_dual(pybind11::module_& m);
@@ -12,7 +13,6 @@ void bind_karma_gram(pybind11::module_& m);
 void bind_meg(pybind11::module_& m);
 void bind_meg_parts(pybind11::module_& m);
 void bind_observed(pybind11::module_& m);
-void bind_online(pybind11::module_& m);
 void bind_pair_pool(pybind11::module_& m);
 void bind_pair_sums(pybind11::module_& m);
 void bind_primal(pybind11::module_& m);
@@ -24,6 +24,7 @@ void bind_system(pybind11::module_& m);
 
 PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.doc() = "The compiled core of lacunar. Private: what arrays hold is trusted to have passed lacunar.observed.door.";
+  lacunar::bind::bind_algorithm_one(m);
   lacunar::bind::bind_blocks(m);
   lacunar::bind::bind_columns(m);
   lacunar::bind::bind_dual(m);
@@ -34,7 +35,6 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_meg_parts(m);  // before what is made of them
   lacunar::bind::bind_meg(m);
   lacunar::bind::bind_observed(m);
-  lacunar::bind::bind_online(m);
   lacunar::bind::bind_pair_pool(m);
   lacunar::bind::bind_pair_sums(m);
   lacunar::bind::bind_primal(m);

@@ -1,8 +1,8 @@
-// Names of losses and step sizes -> those of the core; what Algorithm 1 learns from.
+// Names of losses, step sizes and iterates -> those of the core; what linear learners learn from.
 #pragma once
 
-#include "lacunar/primal/lesson.hpp"
 #include "lacunar/primal/step_clock.hpp"
+#include "lacunar/primal/training_set.hpp"
 #include "options.hpp"
 
 namespace lacunar::bind {
@@ -20,6 +20,13 @@ inline StepRule::Kind kind_of(const std::string& eta) {
   throw std::invalid_argument("unknown eta " + eta);
 }
 
+inline Iterate iterate_of(const std::string& iterate) {
+  if (iterate == "last") return Iterate::last;
+  if (iterate == "average") return Iterate::average;
+  if (iterate == "weighted") return Iterate::weighted;
+  throw std::invalid_argument("unknown iterate " + iterate);
+}
+
 inline StepRule step_rule_of(const py::dict& options) {
   StepRule rule;
   rule.loss = &loss_of(option<std::string>(options, "loss"));
@@ -27,54 +34,41 @@ inline StepRule step_rule_of(const py::dict& options) {
   rule.rho = option<double>(options, "rho");
   rule.kind = kind_of(option<std::string>(options, "eta"));
   rule.eta0 = option<double>(options, "eta0");
-  rule.averaging_by_step = option<bool>(options, "averaging_by_step");
+  rule.iterate = iterate_of(option<std::string>(options, "iterate"));
   return rule;
 }
 
-// The arrays of a Lesson, held while the core reads them.
-template <class T, class S>
-struct LessonArrays {
-  std::optional<Array<S>> scale;
-  Array<double> target;
-  std::optional<Array<double>> weight, curvature, base;
-  Array<Offset> order;
+using Numbers64 = std::optional<Array<double>>;
 
-  explicit LessonArrays(const py::dict& arrays)
-      : scale(optional_array<S>(arrays, "scale")),
-        target(array_option<double>(arrays, "target")),
-        weight(optional_array<double>(arrays, "weight")),
-        curvature(optional_array<double>(arrays, "curvature")),
-        base(optional_array<double>(arrays, "base")),
-        order(array_option<Offset>(arrays, "order")) {}
+// The numbers of `rows` rows, `width` each; null where there are none.
+inline const double* numbers_of(const Numbers64& array, Offset rows, Offset width, const char* name) {
+  if (!array) return nullptr;
+  expect_size(*array, {rows, width}, name);
+  return array->data();
+}
 
-  Offset outputs() const { return target.ndim() == 2 ? target.shape(1) : 1; }
+// The arrays, held by the caller while the core reads them. target (n_rows, outputs).
+template <class T>
+TrainingSet<T> training_of(const Rows<T>& rows, const Numbers64& scale, const Array<double>& target,
+                           const Numbers64& weight, const Numbers64& curvature, const Array<Offset>& order) {
+  const Offset outputs = target.ndim() == 2 ? target.shape(1) : 1;
+  if (outputs < 1) throw std::invalid_argument("no outputs");
+  expect_size(target, {rows.n_rows, outputs}, "target");
+  expect_below(order, rows.n_rows, "order");
+  return {rows,
+          numbers_of(scale, rows.n_rows, 1, "scale"),
+          target.data(),
+          numbers_of(weight, rows.n_rows, 1, "weight"),
+          numbers_of(curvature, rows.n_rows, 1, "curvature"),
+          nullptr,
+          outputs,
+          order.data(),
+          static_cast<Offset>(order.size())};
+}
 
-  Lesson<T, S> over(const Rows<T>& rows) const {
-    if (outputs() < 1) throw std::invalid_argument("no outputs");
-    expect_below(order, rows.n_rows, "order");
-    return {rows,
-            pointer(scale, rows.n_rows, 1, "scale"),
-            pointer(std::optional(target), rows.n_rows, outputs(), "target"),
-            pointer(weight, rows.n_rows, 1, "weight"),
-            pointer(curvature, rows.n_rows, 1, "curvature"),
-            pointer(base, rows.n_rows, outputs(), "base"),
-            outputs(),
-            order.data(),
-            static_cast<Offset>(order.size())};
-  }
-
- private:
-  template <class V>
-  static const V* pointer(const std::optional<Array<V>>& array, Offset rows, Offset width, const char* name) {
-    if (!array) return nullptr;
-    expect_size(*array, {rows, width}, name);
-    return array->data();
-  }
-};
-
-template <class T, class S>
-void expect_curvature(const Lesson<T, S>& lesson) {
-  if (lesson.curvature == nullptr) throw std::invalid_argument("this loss needs the curvature of the rows");
+template <class T>
+void expect_curvature(const TrainingSet<T>& training) {
+  if (training.curvature == nullptr) throw std::invalid_argument("the curvature of the rows is needed here");
 }
 
 }  // namespace lacunar::bind

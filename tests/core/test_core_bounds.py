@@ -281,19 +281,16 @@ def test_options_are_all_there_and_of_their_types(change, error, message):
         _core.primal_table_shape({} if change is None else FEATURES | change)
 
 
-def primal_step(**change):
-    arrays = {
-        "scale": None,
-        "target": np.ones(2),
-        "weight": None,
-        "curvature": None,
-        "base": None,
-        "order": offsets([1]),
-    }
-    rule = {"loss": "hinge", "epsilon": 0.1, "rho": 1.0, "eta": "theory", "eta0": 0.1}
-    rule |= {"averaging_by_step": True, **{name: change.pop(name) for name in ("loss", "eta") if name in change}}
-    table, clock = np.zeros(_core.primal_table_shape(FEATURES)[2]), np.array([0.0, 1.0, 0.0])
-    return _core.primal_descend(*ROWS, FEATURES, arrays | change, rule, table, None, clock, np.zeros(2), 1)
+def one_step(**change):
+    arrays = {"scale": None, "target": np.ones(2), "weight": None, "curvature": None, "order": offsets([1])}
+    rule = {"loss": "hinge", "epsilon": 0.1, "rho": 1.0, "eta": "theory", "eta0": 0.1, "iterate": "last"}
+    rule |= {name: change.pop(name) for name in ("loss", "eta", "iterate") if name in change}
+    kernel = {"on_sum": 1.0, "on_count": 0.0, "constant": 0.0, "degree": 1, "coef0": 0.0, "shrink": 1.0}
+    made = {"map": FEATURES, "first": np.zeros(_core.primal_table_shape(FEATURES)[2]), "second": None, "block": 0}
+    made |= {name: change.pop(name) for name in made if name in change}
+    model = _core.AlgorithmOneFloat64(2, 1, **made, budget=0, kernel=kernel)
+    options = {"table": None, "rule": rule, "largest": 1.0, "decisions": np.zeros(2), "n_threads": 1}
+    return model.learn(*ROWS, **(arrays | options | change))
 
 
 @pytest.mark.parametrize(
@@ -302,19 +299,55 @@ def primal_step(**change):
         ({"order": offsets([2])}, ValueError, "order must hold numbers from 0 to 1"),
         ({"target": np.ones(3)}, ValueError, "target has 3 elements, not 2"),
         ({"target": np.ones((2, 0))}, ValueError, "no outputs"),
-        ({"target": np.ones(2, np.float32)}, TypeError, "target has another type"),
-        ({"target": np.ones((2, 2)).T}, TypeError, "target has another type"),
+        ({"target": np.ones((2, 2))}, ValueError, "another number of outputs"),
+        ({"target": np.ones(2, np.float32)}, TypeError, "incompatible"),
+        ({"target": np.ones((2, 2)).T}, TypeError, "incompatible"),
         ({"target": misaligned(np.ones(2))}, ValueError, "aligned"),
         ({"weight": np.ones(1)}, ValueError, "weight has 1 elements, not 2"),
-        ({"loss": "squared_hinge"}, ValueError, "needs the curvature"),
+        ({"scale": np.ones(1)}, ValueError, "scale has 1 elements, not 2"),
+        ({"decisions": np.ones(1)}, ValueError, "decisions has 1 elements, not 2"),
+        ({"loss": "squared_hinge"}, ValueError, "curvature of the rows is needed"),
         ({"loss": "cubic"}, ValueError, "unknown loss cubic"),
         ({"eta": "slow"}, ValueError, "unknown eta slow"),
+        ({"iterate": "first"}, ValueError, "unknown iterate first"),
+        ({"first": None}, ValueError, "a map needs its table"),
+        ({"first": np.ones(3)}, ValueError, "first has 3 elements"),
+        ({"second": np.ones(3)}, ValueError, "second has 3 elements"),
+        ({"map": FEATURES | {"n_cols": 3}}, ValueError, "another number of columns"),
+        ({"map": FEATURES | {"hash_bits": 5}, "block": 4}, ValueError, "a whole table"),
+        ({"block": -1}, ValueError, "block must be at least 1"),
+        ({"map": None, "first": None}, ValueError, "block must be at least 1"),
+        ({"map": None, "first": None, "block": 4}, ValueError, "the table of the kernel"),
+        ({"map": None, "first": None, "block": 4, "table": np.ones(2)}, ValueError, "the table of the kernel"),
     ],
 )
-def test_lessons_fit_their_rows(change, error, message):
-    assert primal_step() == -1
+def test_training_sets_fit_their_rows(change, error, message):
+    assert one_step() == -1
+    assert one_step(map=None, first=None, block=4, table=np.ones(3)) == -1
     with pytest.raises(error, match=message):
-        primal_step(**change)
+        one_step(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clock": np.ones(3)}, "clock has 3 elements, not 4"),
+        ({"first": np.ones(3)}, "first has 3 elements, not 2"),
+        ({"second": np.ones((1, 2))[:, :1].copy()}, "second has 1 elements, not 2"),
+        ({"scale": np.ones(1)}, "scale has 1 elements, not 2"),
+        ({"indptr": offsets([0, 2, 5])}, "indptr"),
+        ({"curvature": None}, "a budget needs the curvature"),
+    ],
+)
+def test_restored_rows_fit_their_coefficients(change, message):
+    kernel = {"on_sum": 1.0, "on_count": 0.0, "constant": 0.0, "degree": 1, "coef0": 0.0, "shrink": 1.0}
+    model = _core.AlgorithmOneFloat64(2, 1, None, None, None, block=4, budget=1, kernel=kernel)
+    rows = dict(zip(("indptr", "indices", "values"), ROWS, strict=True))
+    sound = rows | {"clock": np.array([1.0, 1, 0, 0]), "scale": None, "curvature": np.ones(2)}
+    sound |= {"first": np.ones((2, 1)), "second": np.ones((2, 1))}
+    model.restore(**sound)
+    with pytest.raises(ValueError, match=message):
+        model.restore(**(sound | change))
 
 
 def test_products_of_sizes_do_not_wrap():

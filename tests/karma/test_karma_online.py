@@ -10,7 +10,7 @@ from reference.online import rate, slope
 from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.karma.steps import DivergedError
 from lacunar.observed import read_batches
 from lacunar.observed.columns import scale_columns
@@ -211,32 +211,16 @@ def test_weights_beyond_the_table_are_refused():
     np.testing.assert_array_equal(values(model, X), before)
 
 
-def test_weights_that_leave_the_finite_numbers_end_the_model():
+def test_weights_that_leave_the_finite_numbers_are_refused_at_their_row():
     X, y = table()
-    model, _, _ = begun(KarmaOnlineRegressor(loss="absolute"))
-    with pytest.raises(DivergedError, match="finite"):
-        model.partial_fit(X, y, sample_weight=np.full(120, 1e140))
-    with pytest.raises(RuntimeError, match="Load the model again"):
-        values(model, X)
-
-
-def test_an_interrupt_between_slices_keeps_those_before(monkeypatch):
-    X, y = table(KarmaOnlineClassifier())
-    monkeypatch.setattr("lacunar.karma.table._SLICE", 50)
-    descend, calls = _core.primal_descend, []
-
-    def interrupted(*, lesson, **batch):
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        calls.append(len(lesson["order"]))
-        return descend(lesson=lesson, **batch)
-
-    model, _, _ = begun(KarmaOnlineClassifier())
-    monkeypatch.setattr(_core, "primal_descend", interrupted)
+    weight = np.ones(120)
+    weight[7] = 1e140
+    (model, _, _), (twin, _, _) = (begun(KarmaOnlineRegressor(loss="absolute")) for _ in range(2))
     seen = model.n_rows_seen_
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(X, y)
-    assert model.n_rows_seen_ == seen + 50
+    with pytest.raises(DivergedError, match="at row 7 of"):
+        model.partial_fit(X, y, sample_weight=weight)
+    assert model.n_rows_seen_ == seen + 7
+    np.testing.assert_array_equal(values(model, X), values(twin.partial_fit(X[:7], y[:7]), X))
 
 
 @pytest.mark.parametrize("gamma", [2, 2.5])

@@ -2,13 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from reference.online import algorithm_1, iterate_of
-from test_karma_table import FORMS, LOSSES, problem
+from test_karma_table import FORMS, LOSSES, interrupted, problem
 
 from lacunar import Observed, _core
 from lacunar.karma.solvers import OnlineModel, PrimalModel
@@ -138,34 +139,30 @@ def test_a_budget_moves_values_by_no_more_than_it_says():
     model = fitted(form)
     model.partial_fit(rows, y)
     before = model.decide(rows)
-    model.budget = 20
-    model._stored = model._within_budget(model._stored)
+    model = OnlineModel.from_state({**model.state(), "budget": 20})
+    model.partial_fit(rows[:0], y[:0])
     moved = np.abs(model.decide(rows) - before)[:, 0]
     assert (moved <= model.lost * np.sqrt(form.diagonal(rows)) * (1 + 1e-9)).all()
 
 
-def test_divergence_is_named_and_its_block_is_not_learned():
+@pytest.mark.parametrize("place", [0, 70, 119])
+@pytest.mark.parametrize("budget", [None, 25])
+def test_divergence_is_found_at_its_row(place, budget):
     rows, y = problem()
-    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", block=30)
-    model.partial_fit(rows, y)
-    before = model.state()
-    bad = y.copy()
-    bad[70] = 1e308
-    with np.errstate(all="ignore"), pytest.raises(DivergedError, match="row 7"):
-        model.partial_fit(rows, bad * 1e10)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    model, twin = (fitted(form, loss="squared", block=30, budget=budget) for _ in range(2))
+    targets = y.copy()
+    targets[place] = np.finfo(float).max
+    for each in (model, twin):
+        each.partial_fit(rows, y)
+    with pytest.raises(DivergedError, match=f"at row {place} of"):
+        model.partial_fit(rows, targets)
+    assert model.t == 120 + place
+    twin.partial_fit(rows[:place], y[:place])
+    for each in (model, twin):
+        assert np.isfinite(each.partial_fit(rows, y)).all()
     for name in ("first", "second", "clock"):
-        np.testing.assert_array_equal(getattr(model, name), before[name])
-
-
-def test_a_last_row_that_diverges_is_not_kept_for_the_next_call():
-    rows, y = problem()
-    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", block=30)
-    bad = y.copy()
-    bad[-1] = np.finfo(float).max
-    with pytest.raises(DivergedError, match="row 119"):
-        model.partial_fit(rows, bad)
-    assert model.t == 0
-    assert np.isfinite(model.partial_fit(rows, y)).all()
+        np.testing.assert_array_equal(getattr(model, name), getattr(twin, name))
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
@@ -182,24 +179,19 @@ def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
         np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
 
-def test_an_interrupt_leaves_the_model_of_the_last_full_block(monkeypatch):
-    def interrupted(*, lesson, **batch):
-        if lesson["order"][0] == 60:
-            raise KeyboardInterrupt
-        return descend(lesson=lesson, **batch)
-
-    rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS["trace"])
-    model, half = fitted(form, block=30), fitted(form)
-    descend = _core.online_descend
-    monkeypatch.setattr("lacunar.karma.support._ROWS", 30)
-    monkeypatch.setattr(_core, "online_descend", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(rows, y)
-    half.partial_fit(rows[:60], y[:60])
-    assert model.t == 60
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer that sends signals")
+@pytest.mark.parametrize("budget", [None, 60])
+@pytest.mark.parametrize("eta", ["theory", "constant"])  # of the second every step forgets what was before
+def test_an_interrupt_leaves_whole_rows(budget, eta):
+    rows, y = problem(n=2000)
+    form, order = KernelForm.fit(rows, **FORMS["trace"]), np.tile(np.arange(2000), 200)
+    model, twin = (fitted(form, block=50, budget=budget, eta=eta, eta0=20.0) for _ in range(2))
+    interrupted(lambda: model.partial_fit(rows, y, order=order), 0.1)
+    assert 0 < model.t < len(order)
+    twin.partial_fit(rows, y, order=order[: model.t])
     for name in ("first", "second", "clock"):
-        np.testing.assert_array_equal(getattr(model, name), getattr(half, name))
+        np.testing.assert_array_equal(getattr(model, name), getattr(twin, name))
+    np.testing.assert_array_equal(model.rows.to_scipy().toarray(), twin.rows.to_scipy().toarray())
 
 
 def test_a_kept_state_does_not_change_with_the_model():

@@ -113,19 +113,24 @@ def test_threads_that_share_an_ascent_change_no_bit(outputs, shares):
             np.testing.assert_array_equal(got, expected)
 
 
+def interrupted(call, seconds):
+    """The call, which Ctrl-C ends after some seconds."""
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer that sends signals")
 def test_an_interrupted_team_has_learned_whole_rows():
     rows, y = uneven(1, n=4000)
     form, order = KernelForm.fit(rows, **FORMS["trace"]), np.tile(np.arange(4000), 30)
     team, alone = (fitted(form, rows.shape[1], dtype=np.float32) for _ in range(2))
-    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.15)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            team.partial_fit(rows, y, n_threads=2, order=order)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+    interrupted(lambda: team.partial_fit(rows, y, n_threads=2, order=order), 0.15)
     assert 0 < team.t < len(order)
     alone.partial_fit(rows, y, order=order[: team.t])
     for got, expected in zip(tables_of(team), tables_of(alone), strict=True):
@@ -278,18 +283,42 @@ def test_a_folded_table_is_close_and_small():
     assert (np.sign(folded.decide(rows)) == np.sign(expected)).mean() > 0.97
 
 
-@pytest.mark.parametrize("name", ["trace", "three"])
-def test_divergence_is_named_and_rows_before_it_are_counted(name):
+@pytest.mark.parametrize("name", ["linear", "trace", "three"])
+@pytest.mark.parametrize("caches", [2**23, 1])  # rows enter the table one by one, and by blocks
+@pytest.mark.parametrize(("dtype", "huge"), [(np.float32, 1e300), (np.float32, 1e38), (np.float64, 1e308)])
+@pytest.mark.parametrize("place", [0, 70, 119])
+def test_divergence_is_found_at_its_row(monkeypatch, name, caches, dtype, huge, place):
+    """The row that would take the table out of the finite numbers is named and left out, and those before it are learned."""
+    monkeypatch.setattr("lacunar.karma.table._CACHES", caches)
     rows, y = problem()
-    model = fitted(KernelForm.fit(rows, **FORMS[name]), loss="squared", eta="theory", dtype=np.float32)
-    model.partial_fit(rows, y)
-    bad = np.full((120, 1), 1e300)
-    with (
-        pytest.raises(DivergedError, match=r"a larger rho or columns of smaller scale.*n_rows_seen_ counts"),
-        np.errstate(all="ignore"),
-    ):
-        model.partial_fit(rows, bad)
-    assert 120 <= model.t < 240
+    model, twin = (fitted(KernelForm.fit(rows, **FORMS[name]), loss="squared", dtype=dtype) for _ in range(2))
+    targets = y.copy()
+    targets[place] = huge
+    for each in (model, twin):
+        each.partial_fit(rows, y)
+    wish = rf"at row {place} of.*a larger rho or columns of smaller scale.*n_rows_seen_ counts"
+    with pytest.raises(DivergedError, match=wish):
+        model.partial_fit(rows, targets)
+    assert model.t == 120 + place
+    twin.partial_fit(rows[:place], y[:place])
+    for each in (model, twin):
+        assert np.isfinite(each.partial_fit(rows, y)).all()
+    np.testing.assert_array_equal(model.weights(), twin.weights())
+
+
+@pytest.mark.parametrize("caches", [2**23, 1])
+def test_steps_that_grow_end_at_a_row_that_a_finite_table_names(monkeypatch, caches):
+    """A constant step that is too long: every row takes the values further, until one would take them out of float32."""
+    monkeypatch.setattr("lacunar.karma.table._CACHES", caches)
+    rows, y = problem(n=3000)
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", eta="printed", rho=1e-4, dtype=np.float32)
+    with pytest.raises(DivergedError, match="overflows at row") as caught:
+        model.partial_fit(rows, y)
+    assert 0 < model.t < 3000
+    assert f"row {model.t} of" in str(caught.value)
+    assert np.isfinite(model.first).all()
+    assert np.isfinite(model.second).all()
+    assert np.isfinite(PrimalModel.from_state(model.state()).weights()).all()
 
 
 def test_an_iterate_that_was_not_kept_is_refused():

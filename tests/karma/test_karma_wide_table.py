@@ -1,11 +1,13 @@
 """Tables that no cache holds: the literal iterates, the same bits however rows are cut, pending rows kept."""
 
+import signal
+
 import numpy as np
 import pytest
 from reference.online import algorithm_1, iterate_of
-from test_karma_table import FORMS, LOSSES, fitted, problem
+from test_karma_table import FORMS, LOSSES, fitted, interrupted, problem
 
-from lacunar import KarmaOnlineClassifier, Observed, _core
+from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.karma.solvers import PrimalModel, average_states
 from lacunar.karma.steps import DivergedError
 from lacunar.kernels import KernelForm
@@ -28,9 +30,9 @@ def test_algorithm_1_is_literal(name, kind):
     gram = form.gram(rows)
     values, iterates = algorithm_1(gram, y[:, 0], 0.05)
     model = fitted(form, iterate=kind)
-    assert model.pending is not None
+    assert model.wide
     np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
-    assert model.pending.n_rows > 0  # 120 rows leave some behind
+    assert len(model.state()["pending_first"]) > 0  # 120 rows leave some behind
     expected = gram @ iterate_of(iterates, kind)
     np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
@@ -102,26 +104,14 @@ def test_a_row_that_diverges_is_not_learned(options):
     np.testing.assert_allclose(model.decide(rows), kept, rtol=1e-6)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_an_error_while_rows_enter_the_table_leaves_whole_rows(monkeypatch, error):
-    """An interrupt comes when all of them are in it; memory is missing before."""
-
-    def failing(*arrays, **named):
-        if error is KeyboardInterrupt:
-            add(*arrays, **named)
-        raise error
-
-    rows, y = problem()
-    form, add = KernelForm.fit(rows, **FORMS["trace"]), _core.primal_add
-    model, twin = fitted(form), fitted(form)
-    for each in (model, twin):
-        each.partial_fit(rows[:40], y[:40])
-    monkeypatch.setattr(_core, "primal_add", failing)
-    with pytest.raises(error):
-        model.partial_fit(rows[40:], y[40:])
-    monkeypatch.undo()
-    assert 40 < model.t <= 120
-    twin.partial_fit(rows[40 : model.t], y[40 : model.t])
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer that sends signals")
+def test_an_interrupt_leaves_whole_rows():
+    rows, y = problem(n=2000, d=60)
+    form, order = KernelForm.fit(rows, **FORMS["trace"]), np.tile(np.arange(2000), 100)
+    model, twin = (fitted(form, d=60) for _ in range(2))
+    interrupted(lambda: model.partial_fit(rows, y, order=order), 0.1)
+    assert 0 < model.t < len(order)
+    twin.partial_fit(rows, y, order=order[: model.t])
     for each in (model, twin):
         each.partial_fit(rows, y)
     np.testing.assert_array_equal(model.weights(), twin.weights())
@@ -162,7 +152,7 @@ def test_pending_rows_that_do_not_fit_are_refused():
     rows, y = problem()
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]))
     model.partial_fit(rows, y)
-    for bad in (np.zeros((1, 1)), np.full(model.pending.coefficients[0].shape, np.nan)):
+    for bad in (np.zeros((1, 1)), np.full(model.state()["pending_first"].shape, np.nan)):
         with pytest.raises(ValueError, match="pending_first"):
             PrimalModel.from_state({**model.state(), "pending_first": bad})
 

@@ -13,8 +13,8 @@ constexpr Offset kEntriesAtOnce = 1 << 16;  // between two looks for an interrup
 }  // namespace
 
 template <class T>
-void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const double* base, const Offset* rows, Offset count,
-                        Offset outputs) {
+void LaneBlock<T>::load(const Rows<T>& table, const double* scale, const double* base, const Offset* rows,
+                        Offset count, Offset outputs) {
   expansion_ =
       count <= kernels_of<T>().online.narrow.lanes ? kernels_of<T>().online.narrow : kernels_of<T>().online.wide;
   lanes_ = expansion_.lanes;
@@ -32,7 +32,7 @@ void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const double* base
   scale_.assign(static_cast<std::size_t>(scale == nullptr ? 0 : lanes_), T{0});
   sums_.assign(static_cast<std::size_t>(lanes_ * outputs), 0.0);
   for (Offset l = 0; l < count; ++l) {
-    if (scale != nullptr) scale_[static_cast<std::size_t>(l)] = scale[rows[l]];
+    if (scale != nullptr) scale_[static_cast<std::size_t>(l)] = static_cast<T>(scale[rows[l]]);
     if (base != nullptr)
       for (Offset k = 0; k < outputs; ++k)
         sums_[static_cast<std::size_t>(k * lanes_ + l)] = base[rows[l] * outputs + k];

@@ -13,9 +13,9 @@ constexpr Offset kFew = 16;         // rows of a call that need no backlog
 constexpr Offset kGathering = 14;   // entries swept in the time of one that is gathered
 
 template <class T>
-Offset longest_of(const Lesson<T, double>& lesson) {
-  const Offset* starts = lesson.rows.offsets;
-  return *std::max_element(lesson.order, lesson.order + lesson.n_order, [&](Offset one, Offset other) {
+Offset longest_of(const TrainingSet<T>& training) {
+  const Offset* starts = training.rows.offsets;
+  return *std::max_element(training.order, training.order + training.n_order, [&](Offset one, Offset other) {
     return starts[one + 1] - starts[one] < starts[other + 1] - starts[other];
   });
 }
@@ -61,16 +61,16 @@ void Backlog<T>::clear() {
 }
 
 template <class T>
-PrimalTeam<T>::PrimalTeam(const FeatureMap& map, const Lesson<T, double>& lesson, T* first, T* second, int n_threads)
-    : map_(map), lesson_(lesson), first_(first), second_(second), own_(map, lesson.rows, lesson.scale) {
-  if (backlog_worth()) backlog_.emplace(map, lesson.outputs, lesson.n_order);
+PrimalTeam<T>::PrimalTeam(const FeatureMap& map, const TrainingSet<T>& training, T* first, T* second, int n_threads)
+    : map_(map), training_(training), first_(first), second_(second), own_(map, training.rows, training.scale) {
+  if (backlog_worth()) backlog_.emplace(map, training.outputs, training.n_order);
   const int members = members_worth(n_threads);
   if (members == 1) return;
-  own_.load(longest_of(lesson));  // takes all the memory that it will ever need
+  own_.load(longest_of(training));  // takes all the memory that it will ever need
   for (int member = 1; member < members; ++member)
-    others_.emplace_back(map, lesson.rows, lesson.scale).load(longest_of(lesson));
-  added_.reserve(static_cast<std::size_t>(lesson.outputs));
-  sums_.resize(static_cast<std::size_t>(lesson.outputs * map.gamma * own_.parts()));
+    others_.emplace_back(map, training.rows, training.scale).load(longest_of(training));
+  added_.reserve(static_cast<std::size_t>(training.outputs));
+  sums_.resize(static_cast<std::size_t>(training.outputs * map.gamma * own_.parts()));
   rounds_.emplace(members, [this](int member) { share(member); });
   if (rounds_->size() > 1 && pieces_worth()) make_pieces();
 }
@@ -82,8 +82,8 @@ PrimalTeam<T>::~PrimalTeam() {
 
 template <class T>
 bool PrimalTeam<T>::backlog_worth() const {
-  if (second_ == nullptr || map_.gamma != 2 || lesson_.n_order < kFew) return false;
-  return own_.is_dense(own_.entries(lesson_.rows.n_observed() / lesson_.rows.n_rows));
+  if (second_ == nullptr || map_.gamma != 2 || training_.n_order < kFew) return false;
+  return own_.is_dense(own_.entries(training_.rows.n_observed() / training_.rows.n_rows));
 }
 
 template <class T>
@@ -100,18 +100,18 @@ double PrimalTeam<T>::put_off(Offset output, double d) {
 
 template <class T>
 void PrimalTeam<T>::write_backlog() {
-  for (Offset k = 0; k < lesson_.outputs; ++k) backlog_->write(second_, k, 0, own_.parts());
+  for (Offset k = 0; k < training_.outputs; ++k) backlog_->write(second_, k, 0, own_.parts());
   backlog_->clear();
 }
 
 // As many as have work in rows of the mean length, in a call that is longer than starting them.
 template <class T>
 int PrimalTeam<T>::members_worth(int n_threads) const {
-  const Rows<T>& rows = lesson_.rows;
-  if (n_threads < 2 || lesson_.n_order == 0) return 1;
+  const Rows<T>& rows = training_.rows;
+  if (n_threads < 2 || training_.n_order == 0) return 1;
   const Offset mean = own_.entries(rows.n_observed() / rows.n_rows), work = work_of(mean);
   const Offset most = std::min({Offset{n_threads}, units_of(cut_of(mean)), 2 * work / kLeast});
-  return threads_worth(static_cast<int>(most), static_cast<double>(work) * static_cast<double>(lesson_.n_order));
+  return threads_worth(static_cast<int>(most), static_cast<double>(work) * static_cast<double>(training_.n_order));
 }
 
 // Entries of the table that a row with so many meets, in the time of those that are swept.
@@ -119,37 +119,37 @@ template <class T>
 Offset PrimalTeam<T>::work_of(Offset entries) const {
   const Offset seen = map_.indicator != 0 ? entries / 2 : entries;
   const Offset rows = 1 + (map_.gamma > 1 ? seen : 0) + (map_.gamma > 2 ? seen * (seen - 1) / 2 : 0);
-  return rows * lesson_.outputs * (own_.is_dense(entries) ? map_.width() : entries * kGathering);
+  return rows * training_.outputs * (own_.is_dense(entries) ? map_.width() : entries * kGathering);
 }
 
 template <class T>
 auto PrimalTeam<T>::cut_of(Offset entries) const -> Cut {
   if (work_of(entries) < kLeast) return Cut::none;
   if (own_.is_dense(entries)) return Cut::by_part;
-  return lesson_.outputs > 1 ? Cut::by_output : Cut::none;
+  return training_.outputs > 1 ? Cut::by_output : Cut::none;
 }
 
 // Of the units of every row, member m has [m units / members, (m + 1) units / members).
 template <class T>
 Offset PrimalTeam<T>::units_of(Cut cut) const {
   if (cut == Cut::none) return 1;
-  return lesson_.outputs * (cut == Cut::by_part ? own_.parts() : 1);
+  return training_.outputs * (cut == Cut::by_part ? own_.parts() : 1);
 }
 
 // Pieces save a fifth of the time of two threads. Copies pay where the call is long enough and no row needs the table
 // whole.
 template <class T>
 bool PrimalTeam<T>::pieces_worth() const {
-  const Offset* starts = lesson_.rows.offsets;
+  const Offset* starts = training_.rows.offsets;
   Offset shortest = map_.n_cols, total = 0;
-  for (Offset i = 0; i < lesson_.n_order; ++i) {
-    const Offset row = lesson_.order[i], seen = starts[row + 1] - starts[row];
+  for (Offset i = 0; i < training_.n_order; ++i) {
+    const Offset row = training_.order[i], seen = starts[row + 1] - starts[row];
     shortest = std::min(shortest, seen);
     total += seen;
   }
-  const Offset work = work_of(own_.entries(total / lesson_.n_order));
+  const Offset work = work_of(own_.entries(total / training_.n_order));
   return cut_of(own_.entries(shortest)) == Cut::by_part &&
-         work * lesson_.n_order >= kCopies * map_.table_size() * lesson_.outputs;
+         work * training_.n_order >= kCopies * map_.table_size() * training_.outputs;
 }
 
 template <class T>
@@ -166,7 +166,7 @@ Offset PrimalTeam<T>::column_of(Offset part) const {
 
 template <class T>
 auto PrimalTeam<T>::piece_of(int member) -> Piece {
-  if (pieces_.empty()) return {first_, map_.width() * lesson_.outputs, 0};
+  if (pieces_.empty()) return {first_, map_.width() * training_.outputs, 0};
   const Offset parts = units_of(Cut::by_part), members = rounds_->size();
   const Offset begin = column_of(member * parts / members), end = column_of((member + 1) * parts / members);
   return {pieces_[static_cast<std::size_t>(member)].data(), end - begin, begin};
@@ -179,7 +179,7 @@ void PrimalTeam<T>::fill_piece(int member) {
   auto& to = pieces_[static_cast<std::size_t>(member)];
   to.clear();
   for (Offset r = 0; r < map_.rows(); ++r) {
-    const T* row = first_ + r * map_.width() * lesson_.outputs + piece.begin;
+    const T* row = first_ + r * map_.width() * training_.outputs + piece.begin;
     to.insert(to.end(), row, row + piece.stride);
   }
 }
@@ -190,7 +190,7 @@ void PrimalTeam<T>::join_pieces() {
     const Piece piece = piece_of(member);
     for (Offset r = 0; r < map_.rows(); ++r)
       std::copy_n(piece.table + r * piece.stride, piece.stride,
-                  first_ + r * map_.width() * lesson_.outputs + piece.begin);
+                  first_ + r * map_.width() * training_.outputs + piece.begin);
   }
   in_pieces_ = false;
 }
@@ -199,7 +199,7 @@ void PrimalTeam<T>::join_pieces() {
 template <class T>
 template <class Visit>
 void PrimalTeam<T>::each_share(Cut cut, int member, Visit visit) const {
-  const Offset units = units_of(cut), units_an_output = units / lesson_.outputs, members = rounds_->size();
+  const Offset units = units_of(cut), units_an_output = units / training_.outputs, members = rounds_->size();
   const Offset first = member * units / members, last = (member + 1) * units / members;
   for (Offset k = first / units_an_output; k * units_an_output < last; ++k)
     visit(k, std::max(first - k * units_an_output, Offset{0}), std::min(last - k * units_an_output, units_an_output));
@@ -221,13 +221,13 @@ void PrimalTeam<T>::add_parts(int member, const Featurizer<T>& features, const A
     if (k != addition.output) return;
     const Offset column = column_of(k * own_.parts() + begin);
     features.add_parts(piece.table + column - piece.begin, piece.stride, begin, end, addition.c);
-    if (addition.d != 0) features.add_parts(second_ + column, map_.width() * lesson_.outputs, begin, end, addition.d);
+    if (addition.d != 0) features.add_parts(second_ + column, map_.width() * training_.outputs, begin, end, addition.d);
   });
 }
 
 template <class T>
 void PrimalTeam<T>::values_of_sums(double* f) const {
-  for (Offset k = 0; k < lesson_.outputs; ++k) f[k] = own_.dot_of(sums_.data() + k * map_.gamma * own_.parts());
+  for (Offset k = 0; k < training_.outputs; ++k) f[k] = own_.dot_of(sums_.data() + k * map_.gamma * own_.parts());
 }
 
 template <class T>
@@ -235,7 +235,7 @@ void PrimalTeam<T>::values_alone(Offset row, double* f) {
   if (backlog_ && backlog_->full()) write_backlog();
   own_.load(row);
   if (!in_pieces_) {
-    for (Offset k = 0; k < lesson_.outputs; ++k) f[k] = own_.dot(first_, lesson_.outputs, k);
+    for (Offset k = 0; k < training_.outputs; ++k) f[k] = own_.dot(first_, training_.outputs, k);
     return;
   }
   for (int member = 0; member < rounds_->size(); ++member) dot_parts(member, own_);
@@ -248,13 +248,13 @@ void PrimalTeam<T>::add_now(const Addition& addition) {
     for (int member = 0; member < rounds_->size(); ++member) add_parts(member, own_, addition);
     return;
   }
-  own_.add(first_, lesson_.outputs, addition.output, addition.c);
-  if (addition.d != 0) own_.add(second_, lesson_.outputs, addition.output, addition.d);
+  own_.add(first_, training_.outputs, addition.output, addition.c);
+  if (addition.d != 0) own_.add(second_, training_.outputs, addition.output, addition.d);
 }
 
 template <class T>
 void PrimalTeam<T>::values_by_all(Offset place, double* f) {
-  const Offset row = lesson_.order[place];
+  const Offset row = training_.order[place];
   const Cut cut = rounds_->ready() ? cut_of(own_.entries_of(row)) : Cut::none;
   if (cut != cut_) write_added();  // the parts of the tables change hands
   cut_ = cut;
@@ -267,7 +267,7 @@ void PrimalTeam<T>::values_by_all(Offset place, double* f) {
   rounds_->run([this] { share(0); });
   added_.clear();
   if (cut == Cut::by_output) {
-    std::copy_n(sums_.begin(), lesson_.outputs, f);
+    std::copy_n(sums_.begin(), training_.outputs, f);
     return;
   }
   if (writes) backlog_->clear();  // written by all
@@ -312,20 +312,20 @@ void PrimalTeam<T>::share_outputs(int member, Featurizer<T>& features) {
   each_share(cut_, member, [&](Offset k, Offset, Offset) {
     for (const Addition& addition : added_) {
       if (addition.output != k) continue;
-      features.add(first_, lesson_.outputs, k, addition.c);
-      if (addition.d != 0) features.add(second_, lesson_.outputs, k, addition.d);
+      features.add(first_, training_.outputs, k, addition.c);
+      if (addition.d != 0) features.add(second_, training_.outputs, k, addition.d);
     }
   });
   next_row(features);
   each_share(cut_, member, [&](Offset k, Offset, Offset) {
-    sums_[static_cast<std::size_t>(k)] = features.dot(first_, lesson_.outputs, k);
+    sums_[static_cast<std::size_t>(k)] = features.dot(first_, training_.outputs, k);
   });
 }
 
 template <class T>
 void PrimalTeam<T>::next_row(Featurizer<T>& features) const {
-  if (place_ + kAhead < lesson_.n_order) features.prefetch(lesson_.order[place_ + kAhead]);
-  features.load(lesson_.order[place_]);
+  if (place_ + kAhead < training_.n_order) features.prefetch(training_.order[place_ + kAhead]);
+  features.load(training_.order[place_]);
 }
 
 template class Backlog<float>;

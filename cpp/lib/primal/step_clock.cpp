@@ -11,14 +11,12 @@ constexpr double kSmallestScale = 1e-18, kLargestReach = 1e3;
 
 bool StepClock::due() const {
   const double t = clock_[kT], scale = clock_[kScale];
-  const double total = rule_.averaging_by_step ? t * (t + 1) / 2 : t;  // weight of t iterates
+  const double total = rule_.iterate == Iterate::weighted ? t * (t + 1) / 2 : t;  // weight of t iterates
   return t > 0 && (scale < kSmallestScale || clock_[kReach] > kLargestReach * total * scale);
 }
 
-bool StepClock::forgets(double curvature) {
-  if (clock_[kT] == 0 || keeps_slopes() || shrink(clock_[kT] + 1, curvature) != 0) return false;
-  clock_[kScale] = 0;
-  return true;
+bool StepClock::forgets(double curvature) const {
+  return clock_[kT] > 0 && !keeps_slopes() && shrink(clock_[kT] + 1, curvature) == 0;
 }
 
 void StepClock::folded() {
@@ -46,7 +44,7 @@ double StepClock::advance(double curvature) {
     step = -rate(t, curvature) / scale;
   }
   late_ = clock_[kReach];
-  clock_[kReach] += rule_.averaging_by_step ? t * scale : scale;
+  clock_[kReach] += rule_.iterate == Iterate::weighted ? t * scale : scale;
   return step;
 }
 

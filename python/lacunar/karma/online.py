@@ -88,7 +88,7 @@ class KarmaOnline(KarmaBase):
         self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp], values: Floats
     ) -> None:
         """One step for every row, in an order; `values` (n, outputs) gets those of the rows before their own steps."""
-        engine.steps(rows, targets, weight, order=order, decisions=values, n_threads=thread_count(self.n_jobs))
+        engine.partial_fit(rows, targets, weight, order=order, decisions=values, n_threads=thread_count(self.n_jobs))
 
     def _order(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Row numbers in the order of one pass of `fit`."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._core import LOSSES
 from lacunar._typing import Floats
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.memory import mark_private
 from lacunar.observed.rules import Number, Rule, Word
 
 Eta = Literal["theory", "printed", "constant"]
@@ -38,10 +39,12 @@ class DivergedError(ValueError):
 
 
 class AlgorithmOne:
-    """What `PrimalModel` and `OnlineModel` share: the kernel, the loss and the steps."""
+    """What `PrimalModel` and `OnlineModel` share: the kernel, the loss, and steps by one object of the core.
 
-    clock: Floats  # steps taken, scale, reach (and what a budget lost): see step_clock.hpp
-    steps: Callable[..., Floats]
+    That object has the clock, the tables that it was given, and the rows that it stores with their coefficients.
+    """
+
+    _core: _core.AlgorithmOneFloat32
 
     def __init__(
         self,
@@ -61,47 +64,103 @@ class AlgorithmOne:
         self.loss, self.rho, self.epsilon = loss, float(rho), float(epsilon)
         self.eta, self.eta0, self.iterate = eta, float(eta0), iterate
 
+    def _begin(
+        self, map_options: Any = None, first: Any = None, second: Any = None, *, block: int, budget: int = 0
+    ) -> None:
+        """A new object of the core, over two tables with the options of their map, or without."""
+        kind = _core.AlgorithmOneFloat32 if self.dtype == np.float32 else _core.AlgorithmOneFloat64
+        on_sum, on_count, constant = self.form.coefficients()
+        kernel = {"on_sum": on_sum, "on_count": on_count, "constant": constant, "degree": self.form.degree}
+        kernel |= {"coef0": self.form.coef0, "shrink": 1 / (1 + self.form.coef0)}
+        self._core = kind(self.n_features, self.n_outputs, map_options, first, second, block, budget, kernel)
+        self._budgeted = budget > 0
+
+    @property
+    def clock(self) -> Floats:
+        """Steps taken, scale, reach and what a budget lost (4,): see step_clock.hpp."""
+        return self._core.clock()
+
     @property
     def t(self) -> int:
         """Rows seen."""
         return int(self.clock[0])
 
-    def step_rule(self) -> dict[str, Any]:
-        """Loss and step sizes, as the core names them."""
-        return {
-            "loss": self.loss,
-            "epsilon": self.epsilon,
-            "rho": self.rho,
-            "eta": self.eta,
-            "eta0": self.eta0,
-            "averaging_by_step": self.iterate == "weighted",
-        }
+    def partial_fit(
+        self,
+        rows: Observed,
+        targets: Floats,
+        weight: Floats | None = None,
+        *,
+        n_threads: int = 1,
+        order: NDArray[np.int64] | None = None,
+        decisions: Floats | None = None,
+    ) -> Floats:
+        """One step a row, in `order`; the values (n, outputs) of rows before their own steps, also in `decisions`.
 
-    def lesson(
-        self, data: Observed, targets: Floats, weight: Floats | None, scale: Any, *, curved: bool = False
-    ) -> dict[str, Any]:
-        """What is learned from these rows, as the core takes it, but for their order; `curved`: with k(x, x) for every loss."""
-        return {
-            "scale": scale,
-            "target": np.ascontiguousarray(targets, dtype=np.float64),
-            "weight": None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
-            "curvature": self.form.diagonal(data) if curved or self.loss in QUADRATIC else None,
-            "base": None,
-        }
-
-    def partial_fit(self, rows: Observed, targets: Floats, weight: Floats | None = None, **options: Any) -> Floats:
-        """One step for every row, in order; the values (n, outputs) of the rows before their own steps. Options are those of `steps`.
-
-        After an error or an interrupt the first rows are learned, each of them whole: `t` says how many in all.
+        No bit depends on threads, nor on how calls are cut. After an error or an interrupt the first rows are learned,
+        each of them whole: `t` says how many in all.
 
         Raises
         ------
         DivergedError
-            The values left the finite numbers.
+            The values or the step of a row left the finite numbers.
         ValueError
             The kernel of these rows cannot be held in the model's precision; nothing has changed.
         """
-        return self.steps(rows, targets, weight, **options)
+        data = self._readable(rows)
+        decisions = np.zeros((rows.shape[0], self.n_outputs)) if decisions is None else decisions
+        scale = self._row_scale(data)
+        row = self._core.learn(
+            *(data.indptr, data.indices, data.values, scale),
+            np.ascontiguousarray(targets, dtype=np.float64),
+            None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
+            self.form.diagonal(data) if self._budgeted or self.loss in QUADRATIC else None,
+            np.arange(rows.shape[0]) if order is None else order,
+            self._factors(data),
+            self._step_rule(),
+            self._largest_feature(data, scale),
+            decisions,
+            n_threads,
+        )
+        if row >= 0:
+            raise diverged(row, self.eta, self.eta0, self.rho)
+        return decisions
+
+    def _readable(self, rows: Observed) -> Observed:
+        """Rows in the model's precision."""
+        return rows.astype(self.dtype)
+
+    def _row_scale(self, data: Observed) -> Floats | None:
+        """What rows are multiplied by: 1 / sqrt(k(x, x)) for the cosine."""
+        return self.form.row_scale(self.form.raw_diagonal(data)) if self.form.cosine else None
+
+    def _factors(self, data: Observed) -> NDArray[Any] | None:
+        """g by number of common columns: no row has more of them with one of these."""
+        return self.form.table(int(data.row_counts.max(initial=0))).astype(self.dtype)
+
+    def _largest_feature(self, data: Observed, scale: Floats | None) -> float:
+        """A bound on what an entry of the tables gets of a row, but for its coefficient; 0 where there are none."""
+        return 0.0
+
+    def _step_rule(self) -> dict[str, Any]:
+        """Loss and step sizes, as the core names them."""
+        return {name: getattr(self, name) for name in ("loss", "epsilon", "rho", "eta", "eta0", "iterate")}
+
+    def _stored(self) -> tuple[Observed, Floats, Floats]:
+        """The stored rows with their first and second coefficients (rows, outputs), without copies."""
+        indptr, indices, values, first, second = self._core.stored()
+        arrays = mark_private(indptr), mark_private(indices), mark_private(values)
+        return Observed._trusted(*arrays, (len(first), self.n_features)), first, second
+
+    def _restore(self, clock: Floats, rows: Observed, first: Floats, second: Floats) -> None:
+        """Go on from a clock (3,) or (4,), rows with their coefficients, and what the tables hold."""
+        self._core.restore(
+            np.concatenate([clock, np.zeros(4 - len(clock))]),
+            *(rows.indptr, rows.indices, rows.values, self._row_scale(rows)),
+            self.form.diagonal(rows) if self._budgeted else None,
+            np.ascontiguousarray(first, dtype=np.float64),
+            np.ascontiguousarray(second, dtype=np.float64),
+        )
 
     def _shared_state(self) -> dict[str, Any]:
         """What the states of both engines have in common."""
@@ -109,9 +168,10 @@ class AlgorithmOne:
         return shared | {"form": self.form, "dtype": self.dtype.name}
 
     def _refuse_iterate(self, iterate: str) -> None:
-        if iterate != self.iterate:
+        if iterate not in ("last", self.iterate):
             raise ValueError(
-                f"iterate must be 'last' or {self.iterate!r}, the one kept from the start; got {iterate!r}."
+                f"iterate must be 'last' or {self.iterate!r}, the one kept from the start; got {iterate!r}. Make a "
+                f"model with iterate={iterate!r}."
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._typing import Floats
-from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, diverged, overflowed
-from lacunar.karma.support import Support, row_kernel, row_scales
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, overflowed
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.rules import Instance, Number, ObservedTable, Rule, check_parts, floats
@@ -65,10 +63,6 @@ class FeatureMap(NamedTuple):
         """Entries of the table of one output."""
         return int(_core.primal_table_shape(self.options)[2])
 
-    def row_scale(self, rows: Observed) -> Floats | None:
-        """What a row is multiplied by: 1 / sqrt(k(x, x)) for the cosine."""
-        return self.form.row_scale(self.form.raw_diagonal(rows)) if self.form.cosine else None
-
 
 def has_map(form: KernelForm) -> bool:
     """Whether the kernel has a table: gamma 1, 2 or 3, not composed."""
@@ -93,7 +87,7 @@ _HEAD: dict[str, Rule] = {
     "form": Instance(KernelForm),
     "hash_bits": Number(whole=True, low=0, high=40),
 }
-_SLICE = 2**17  # rows between two chances to interrupt
+_PENDING = ("pending_rows", "pending_first", "pending_second")  # of the states of wide tables
 _SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
 _SAMPLE = 2048  # rows that tell how large the objective is
 _BLOCK = 2048  # rows of a wide table: fewer read the table more often, more compare more rows with one another
@@ -139,163 +133,43 @@ class PrimalModel(AlgorithmOne):
         self.map = chosen_map if hash_bits is None else FeatureMap(form, n_features, hash_bits)
         self.first = aligned_zeros(self.map.entries * n_outputs, self.dtype)
         self.second = None if self.iterate == "last" else aligned_zeros(self.first.size, self.dtype)
-        self._served: tuple[Iterate, NDArray[Any]] | None = None
-        self.clock = np.array([0.0, 1.0, 0.0])
         self.wide = _is_wide(self.map, self.dtype)
-        # None on other tables.
-        self.pending = self._nothing_pending() if self.wide else None
+        self._served: tuple[Iterate, NDArray[Any]] | None = None
+        self._begin_over_tables()
 
-    def steps(
-        self,
-        rows: Observed,
-        targets: Floats,
-        weight: Floats | None = None,
-        *,
-        n_threads: int = 1,
-        order: NDArray[np.int64] | None = None,
-        decisions: Floats | None = None,
-    ) -> Floats:
-        """One gradient step a row, in `order`; returns the values (n, outputs) before each step, also in `decisions`.
+    def _begin_over_tables(self) -> None:
+        """Steps over the tables as they are."""
+        self._begin(self.map.options, self.first, self.second, block=_BLOCK if self.wide else 0)
 
-        Bits do not depend on threads, which share the rows of blocks on wide tables, and single rows on others.
-        """
-        order = np.arange(rows.shape[0]) if order is None else order
-        data = rows.astype(self.dtype)
-        decisions = np.zeros((rows.shape[0], self.n_outputs)) if decisions is None else decisions
+    @property
+    def clock(self) -> Floats:
+        """Steps taken, scale and reach (3,): see step_clock.hpp."""
+        return super().clock[:3]
+
+    def partial_fit(self, rows: Observed, targets: Floats, weight: Floats | None = None, **options: Any) -> Floats:
+        """As that of `AlgorithmOne`."""
         self._served = None
-        if self.wide:
-            bad = self._descend_by_blocks(data, targets, weight, order, decisions, n_threads)
-        else:
-            bad = self._descend(data, targets, weight, order, decisions, n_threads)
-        if bad >= 0:
-            error = diverged(bad, self.eta, self.eta0, self.rho)
-            if not np.isfinite(self.weights("last")).all():  # an earlier row took a step too large for the table
-                error.within_row = True  # type: ignore[attr-defined]
-            raise error
-        return decisions
+        return super().partial_fit(rows, targets, weight, **options)
 
-    def _descend(
-        self,
-        data: Observed,
-        targets: Floats,
-        weight: Floats | None,
-        order: NDArray[np.int64],
-        decisions: Floats,
-        n_threads: int,
-    ) -> int:
-        """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
-        lesson = self.lesson(data, targets, weight, self.map.row_scale(data))
-        for start in range(0, len(order), _SLICE):
-            bad = _core.primal_descend(
-                **self._arrays(data),
-                lesson=lesson | {"order": order[start : start + _SLICE]},
-                rule=self.step_rule(),
-                first=self.first,
-                second=self.second,
-                clock=self.clock,
-                decisions=decisions,
-                n_threads=n_threads,
-            )
-            if bad >= 0:
-                return bad
-        return -1
+    def _factors(self, data: Observed) -> NDArray[Any] | None:
+        return super()._factors(data) if self.wide else None
 
-    def _descend_by_blocks(
-        self,
-        data: Observed,
-        targets: Floats,
-        weight: Floats | None,
-        order: NDArray[np.int64],
-        decisions: Floats,
-        n_threads: int,
-    ) -> int:
-        """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
-        done, valued = 0, False
-        while done < len(order):
-            self._flush_full(n_threads)  # where an interrupt came before
-            part = order[done : done + _BLOCK - self.t % _BLOCK]
-            rows, block_decisions = data[part], np.zeros((len(part), self.n_outputs))
-            if valued:
-                block_decisions[0] = decisions[part[0]]
-            base = self._values(rows, self.first, n_threads, by_blocks=True)
-            assert self.pending is not None
-            support, clock = self.pending.with_room(len(part), rows.nnz), self.clock.copy()
-            own_weight = None if weight is None else weight[part]
-            lesson = self.lesson(rows, targets[part], own_weight, row_scales(self.form, rows))
-            reached, n_rows = _core.online_descend(
-                indptr=rows.indptr,
-                indices=rows.indices,
-                values=rows.values,
-                n_cols=self.map.n_columns,
-                kernel=row_kernel(self.form, rows),
-                lesson=lesson | {"base": base, "order": np.arange(len(part))},
-                rule=self.step_rule(),
-                block=_BLOCK,
-                support=support._asdict(),
-                clock=clock,
-                decisions=block_decisions,
-                valued=valued,
-                n_threads=n_threads,
-            )
-            if reached < 0:
-                return int(part[-1 - reached])
-            done += reached
-            whole = reached == len(part)
-            decisions[part if whole else part[: reached + 1]] = (
-                block_decisions if whole else block_decisions[: reached + 1]
-            )
-            support = support._replace(n_rows=n_rows)
-            valued = not whole and bool(clock[1] == 0)
-            if whole:
-                self.pending, self.clock = support, clock
-                self._flush_full(n_threads)
-            else:
-                self._fold(support, clock)
-        return -1
+    def _largest_feature(self, data: Observed, scale: Floats | None) -> float:
+        values = data.values
+        form, largest = self.form, max(values.max(initial=0), -values.min(initial=0))
+        entry = max(float(largest), abs(form.constant), float(np.sqrt(form.indicators)))
+        if self.map.hash_bits:  # several may fall on one entry
+            seen = int(data.row_counts.max(initial=0)) + 1
+            entry *= 2 * seen * (1 + seen + seen * (seen - 1) / 2)
+        return entry if scale is None else entry * float(scale.max(initial=0))
 
-    def _flush_full(self, n_threads: int) -> None:
-        """Add a full block to the tables: all of it, or nothing where memory does not hold it."""
-        assert self.pending is not None
-        if self.t % _BLOCK or self.pending.n_rows == 0:
-            return
-        add = self._adding(self.pending, self.first, self.second, n_threads)
-        empty, added = self._nothing_pending(), True
-        try:
-            add()  # an interrupt comes when it is done
-        except MemoryError:
-            added = False
-            raise
-        finally:
-            if added:
-                self.pending = empty
-
-    def _nothing_pending(self) -> Support:
-        return Support.empty(self.form, self.n_features, self.n_outputs, self.dtype)
-
-    def _adding(
-        self, pending: Support, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int
-    ) -> Callable[[], None]:
-        """What adds pending rows to the tables, in place."""
-        coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), pending.coefficients, strict=True))
-        tables: dict[str, Any] = {"first": first, "second": second}
-        scale, arrays = self.map.row_scale(pending.rows), self._arrays(pending.rows)
-        return partial(_core.primal_add, **arrays, row_scale=scale, **coefs, **tables, n_threads=n_threads)
-
-    def _fold(self, pending: Support, clock: Floats) -> None:
-        """v = first from here on; in new tables, which take the place of the old ones at once."""
-        scale, reach = clock[1], clock[2]
-        first = aligned_copy(scale * self.first, self.dtype)
-        second = None if self.second is None else aligned_copy(self.second - reach * self.first, self.dtype)
-        clock[1:3] = 1.0, 0.0
-        self.first, self.second, self.pending, self.clock = first, second, pending.folded(scale, reach), clock
-
-    def _with_pending(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def _with_stored(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Both tables with the pending rows in them; the model's own where there are none."""
-        if self.pending is None or self.pending.n_rows == 0:
+        if not self.wide or not len(self._stored()[1]):
             return self.first, self.second
         first = aligned_copy(self.first, self.dtype)
         second = None if self.second is None else aligned_copy(self.second, self.dtype)
-        self._adding(self.pending, first, second, 1)()
+        self._core.add_stored(first, second)
         return first, second
 
     def _arrays(self, rows: Observed) -> dict[str, Any]:
@@ -306,7 +180,7 @@ class PrimalModel(AlgorithmOne):
         values = np.zeros((rows.shape[0], self.n_outputs))
         _core.primal_decide(
             **self._arrays(rows),
-            row_scale=self.map.row_scale(rows),
+            row_scale=self._row_scale(rows),
             table=weights,
             decisions=values,
             n_threads=n_threads,
@@ -317,11 +191,11 @@ class PrimalModel(AlgorithmOne):
     def weights(self, iterate: Iterate | None = None) -> NDArray[Any]:
         """The table of an iterate: v_T, Theorem 2's mean of v_1 to v_T, or the mean with weights t."""
         iterate = iterate or self.iterate
+        self._refuse_iterate(iterate)
         t, scale, reach = self.clock
-        first, second = self._with_pending()
+        first, second = self._with_stored()
         if iterate == "last" or t == 0:
             return aligned_copy(scale * first, self.dtype)
-        self._refuse_iterate(iterate)
         assert second is not None
         if iterate == "weighted":
             whole, total = reach, t * (t + 1) / 2
@@ -364,16 +238,14 @@ class PrimalModel(AlgorithmOne):
         found `before` on the same rows with other `upper`. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
-        arrays: dict[str, Any] = self._arrays(data) | {"loss": self.loss, "epsilon": self.epsilon}
-        lesson = self.lesson(data, targets, upper, self.map.row_scale(data), curved=True)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
         beta = nothing.copy() if before is None else before.coef
         if before is None:
             self.first[:] = 0.0
-        self.clock[:] = rows.shape[0], 1.0, 0.0
         self.second, self.iterate, self._served = None, "last", None
-        if self.pending is not None:
-            self.pending = self._nothing_pending()
+        options: dict[str, Any] = self._arrays(data) | {"scale": self._row_scale(data), "target": targets}
+        options |= {"upper": np.ascontiguousarray(upper), "curvature": self.form.diagonal(data)}
+        options |= {"loss": self.loss, "epsilon": self.epsilon, "table": self.first, "beta": beta, "idle": idle}
         sums = _core.coordinate_sums(nothing, nothing, targets, upper, self.loss, self.epsilon)  # at v = 0
         size = sums[self.n_outputs :]
         result = AscentResult(beta, np.inf, size, np.zeros(1), 0, False)
@@ -381,12 +253,9 @@ class PrimalModel(AlgorithmOne):
         for sweep in range(1, max_iter + 1):
             met = np.zeros(self.n_outputs)
             order = rng.permutation(rows.shape[0])
-            for start in range(0, len(order), _SLICE):
-                ordered = lesson | {"order": order[start : start + _SLICE]}
-                state: dict[str, Any] = {"table": self.first, "beta": beta, "idle": idle, "sweep": sweep, "gap": met}
-                bad = _core.primal_ascend(**arrays, lesson=ordered, **state, n_threads=n_threads)
-                if bad >= 0:
-                    raise overflowed(int(bad))
+            bad = _core.primal_ascend(**options, order=order, sweep=sweep, gap=met, n_threads=n_threads)
+            if bad >= 0:
+                raise overflowed(bad)
             if progress is not None:
                 progress(sweep, float(met.max()))
             # The gap after a sweep is what the sweep met, less about what it gained on the one before.
@@ -404,12 +273,19 @@ class PrimalModel(AlgorithmOne):
                 size = np.abs(result.primal)
                 idle[:] = 0  # rows at rest may be those that are missing
             last = met
+        self._end_ascent(rows.shape[0])
         return result
+
+    def _end_ascent(self, n_rows: int) -> None:
+        """Steps from here on go on from the solution, as the last iterate of so many rows."""
+        self._begin_over_tables()
+        self._restore(np.array([n_rows, 1.0, 0.0]), *self._stored())
 
     def go_to(self, table: NDArray[Any]) -> None:
         """Put the weights back to those of an earlier ascent."""
         self.first[:] = table
         self._served = None
+        self._end_ascent(self.t)
 
     def _guess_primal(self, rows: Observed, targets: Floats, upper: Floats, beta: Floats) -> Floats:
         """The objective from some rows, evenly spaced: measuring costs as much as several sweeps past rows at rest."""
@@ -429,24 +305,21 @@ class PrimalModel(AlgorithmOne):
     def state(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `from_state` goes on bit for bit."""
         own = self._shared_state() | {name: getattr(self, name) for name in ("first", "second", "clock")}
-        if self.pending is not None:
-            first, second = self.pending.coefficients
-            own |= {"pending_rows": self.pending.rows, "pending_first": first, "pending_second": second}
+        if self.wide:
+            own |= dict(zip(_PENDING, self._stored(), strict=True))
         return own | {"hash_bits": self.map.hash_bits}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> PrimalModel:
         """The model whose `state` this is. ValueError where its parts contradict each other."""
         _check_state(state)
-        arrays = ("first", "second", "clock")
-        pending = ("pending_rows", "pending_first", "pending_second")
-        model = cls(**{name: value for name, value in state.items() if name not in (*arrays, *pending)})
-        for name in arrays:
-            value = state[name]
-            setattr(model, name, None if value is None else aligned_copy(np.ravel(value), np.asarray(value).dtype))
-        if model.wide:
-            rows, first, second = (state[name] for name in pending)
-            model.pending = Support.of(rows, np.asarray(first), np.asarray(second), model.form)
+        arrays = ("first", "second", "clock", *_PENDING)
+        model = cls(**{name: value for name, value in state.items() if name not in arrays})
+        for name in ("first", "second"):
+            if state[name] is not None:
+                getattr(model, name)[:] = np.ravel(state[name])
+        stored = (state[name] for name in _PENDING) if model.wide else model._stored()
+        model._restore(np.asarray(state["clock"]), *stored)
         return model
 
 
@@ -462,8 +335,8 @@ def _check_state(state: Mapping[str, Any]) -> None:
     rules = _HEAD | {"first": tables, "second": Instance(type(None)) if state["iterate"] == "last" else tables}
     rules["clock"] = floats(3, dtype=np.float64)
     if _is_wide(table, dtype):
-        rules["pending_rows"] = ObservedTable(("pending", "n_features"), dtype)
-        rules |= dict.fromkeys(("pending_first", "pending_second"), floats("pending", "n_outputs", dtype=np.float64))
+        rules[_PENDING[0]] = ObservedTable(("pending", "n_features"), dtype)
+        rules |= dict.fromkeys(_PENDING[1:], floats("pending", "n_outputs", dtype=np.float64))
     check_parts(state, rules, "state_", sizes)
 
 
@@ -526,7 +399,7 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     clock, total = clock_at(t, **{name: first[name] for name in ("rho", "eta", "loss", "iterate")})
     dtype = np.asarray(first["first"]).dtype
     average = dict(first)
-    for name in ("pending_rows", "pending_first", "pending_second"):  # of wide tables: they are in the averages
+    for name in _PENDING:  # of wide tables: they are in the averages
         if name in average:
             average[name] = average[name][:0]
     average["first"] = np.asarray(last / clock[1], dtype=dtype)

@@ -14,7 +14,8 @@ class LaneBlock {
  public:
   // Rows named by `rows[0..count)` of a table; count is at most that of wide lanes. Sums begin at base (n_rows,
   // outputs) or 0.
-  void load(const Rows<T>& table, const T* scale, const double* base, const Offset* rows, Offset count, Offset outputs);
+  void load(const Rows<T>& table, const double* scale, const double* base, const Offset* rows, Offset count,
+            Offset outputs);
   void clear();  // before the next load: the places in use become zero again
 
   // Sums over the support rows [first, last).

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "lacunar/primal/lesson.hpp"
+#include "lacunar/primal/training_set.hpp"
 #include "lacunar/primal/losses.hpp"
 #include "lacunar/primal/step_clock.hpp"
+#include "lacunar/primal/table_range.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -82,12 +83,17 @@ class Featurizer {
   Group groups_[3] = {};
 };
 
-// Algorithm 1: values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width); second may be null,
-// as may the curvature where the loss is not quadratic. Returns the row at which a value stopped being finite, or -1.
-// The same for any number of threads.
+// Algorithm 1 where every row enters the tables at once: values (n_rows, outputs) before every row's own step. Tables
+// (rows, outputs, width); second may be null, as may the curvature where the loss is not quadratic. Returns the row
+// whose values or whose step left the finite numbers, which is not learned, or -1. The same for any number of threads.
 template <class T>
-Offset primal_descend(const FeatureMap& map, const Lesson<T, double>& lesson, const StepRule& rule, T* first, T* second,
-                      double* clock, double* values, int n_threads);
+Offset primal_descend(const FeatureMap& map, const TrainingSet<T>& training, const StepRule& rule, T* first, T* second,
+                      double* clock, TableRange<T>& range, double* values, int n_threads);
+
+// first <- scale first and second <- second - reach first, of `size` numbers: v = first from here on. second may be
+// null.
+template <class V>
+void fold(std::size_t size, V* first, V* second, double scale, double reach);
 
 // What dual coordinate ascent keeps of its rows; (n_rows) or (n_rows, outputs) where not said.
 struct Ascent {
@@ -97,9 +103,9 @@ struct Ascent {
   double* gap;  // (outputs), to which the gaps of the coordinates met are added: they estimate the duality gap
 };
 
-// One sweep; weight and curvature of the lesson are needed. As primal_descend.
+// One sweep; weight and curvature of the training are needed. As primal_descend.
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent,
+Offset primal_ascend(const FeatureMap& map, const TrainingSet<T>& training, const Ascent& ascent,
                      const PointLoss& loss, double epsilon, T* table, int n_threads);
 
 // values (n_rows, outputs) of a table; the same for any number of threads.

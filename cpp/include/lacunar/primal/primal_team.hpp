@@ -42,7 +42,7 @@ template <class T>
 class PrimalTeam {
  public:
   // first and second (null or not) as in primal_descend.
-  PrimalTeam(const FeatureMap& map, const Lesson<T, double>& lesson, T* first, T* second, int n_threads);
+  PrimalTeam(const FeatureMap& map, const TrainingSet<T>& training, T* first, T* second, int n_threads);
   ~PrimalTeam();  // after `finish`
   PrimalTeam(const PrimalTeam&) = delete;
   PrimalTeam& operator=(const PrimalTeam&) = delete;
@@ -57,7 +57,7 @@ class PrimalTeam {
     if (rounds_)
       values_by_all(place, f);
     else
-      values_alone(lesson_.order[place], f);
+      values_alone(training_.order[place], f);
   }
   // first += c features and second += d features of that row; at once, or with the next call of this or of `values`.
   void add(Offset output, double c, double d = 0) {
@@ -109,7 +109,7 @@ class PrimalTeam {
   void add_now(const Addition& addition);
 
   const FeatureMap& map_;
-  const Lesson<T, double>& lesson_;
+  const TrainingSet<T>& training_;
   T *first_, *second_;
   Featurizer<T> own_;
   std::deque<Featurizer<T>> others_;  // of the helpers

@@ -5,13 +5,16 @@
 
 namespace lacunar {
 
+// What predicts: v_(T+1), Theorem 2's mean of v_1 .. v_T, or the mean in which iterate t weighs t.
+enum class Iterate { last, average, weighted };
+
 struct StepRule {
   const PointLoss* loss;
   double epsilon;
   double rho;                                          // 1/2 rho |v|^2 + mean loss
   enum class Kind { theory, printed, constant } kind;  // printed: 1 / (rho t) for every loss; theory: capped
   double eta0;                                         // the constant step
-  bool averaging_by_step;  // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
+  Iterate iterate;  // whose sum the second table and second coefficients are part of
 };
 
 // After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more
@@ -25,9 +28,8 @@ class StepClock {
   // Whether sums must be folded (first <- scale first, second <- second - reach first) before the next row: scale is
   // about to leave the floats, or reach * first outgrows the sum of iterates that it is part of.
   bool due() const;
-  // Whether a row's step forgets all before it (eta rho = 1): scale is 0 then, and sums must be folded before
-  // `advance`.
-  bool forgets(double curvature);
+  // Whether a row's step forgets all before it (eta rho = 1): sums must be folded with a scale of 0 before `advance`.
+  bool forgets(double curvature) const;
   void folded();  // v = first from here on
 
   // What a row's slopes are multiplied by when they are added, after v has shrunk for its step; `curvature` is k(x, x)
