@@ -10,7 +10,7 @@ _Float: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 __version__: str
 
-LOSSES: dict[str, float]
+LOSSES: dict[str, frozenset[str]]
 
 def loss_values(
     loss: str, value: NDArray[np.float64], target: NDArray[np.float64], epsilon: float

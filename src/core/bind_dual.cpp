@@ -14,12 +14,6 @@ py::tuple result_of(const DualProgress& progress) {
   return py::make_tuple(progress.steps, progress.primal, progress.dual, progress.gap(), progress.stalled);
 }
 
-const PointLoss& margin_loss_of(const std::string& name) {
-  const PointLoss& loss = loss_of(name);
-  if (!loss.is_margin) throw std::invalid_argument("loss '" + name + "' is not one of margins");
-  return loss;
-}
-
 py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const Array<double>& upper,
                         const std::string& loss, Array<double> beta, Array<double> gradient, Array<double> logit,
                         Offset max_steps, double tol) {
@@ -29,7 +23,7 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
   expect_size(beta, n, "beta");
   expect_size(gradient, n, "gradient");
   expect_size(logit, n, "logit");
-  const DualProblem problem{gram.data(), y.data(), upper.data(), n, &margin_loss_of(loss)};
+  const DualProblem problem{gram.data(), y.data(), upper.data(), n, &loss_with(&PointLoss::has_gram_dual, loss, "dual over a Gram")};
   const DualState state{beta.mutable_data(), gradient.mutable_data(), logit.mutable_data()};
   DualProgress progress;
   {

@@ -22,7 +22,7 @@ Offset ascend(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   const FeatureMap map = map_of(form);
   const auto rows = rows_of(indptr, indices, values, map.n_cols);
   const auto training = training_of(rows, scale, target, upper, curvature, order);
-  const PointLoss& kind = loss_of(loss);
+  const PointLoss& kind = loss_with(&PointLoss::has_dual, loss, "dual");
   expect_size(beta, {rows.n_rows, training.outputs}, "beta");
   expect_size(gap, training.outputs, "gap");
   expect_size(idle, rows.n_rows, "idle");
@@ -58,7 +58,7 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
   expect_size(beta, {n, outputs}, "beta");
   expect_size(value, {n, outputs}, "value");
   expect_size(target, {n, outputs}, "target");
-  const PointLoss& kind = loss_of(loss);
+  const PointLoss& kind = loss_with(&PointLoss::has_dual, loss, "dual");
   const double *b = beta.data(), *f = value.data(), *y = target.data(), *most = upper.data();
   std::vector<double> sums;
   {
@@ -66,6 +66,16 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
     sums = coordinate_sums(b, f, y, most, n, outputs, kind, epsilon);
   }
   return to_array(sums);
+}
+
+py::frozenset pieces_of(const PointLoss& loss) {
+  py::set pieces;
+  if (loss.slope != nullptr) pieces.add("slope");
+  if (loss.curvature > 0) pieces.add("curvature");
+  if (loss.has_dual) pieces.add("dual");
+  if (loss.has_gram_dual) pieces.add("gram_dual");
+  if (loss.has_closed_form) pieces.add("closed_form");
+  return py::frozenset(pieces);
 }
 
 Array<double> values_of(const std::string& loss, const Array<double>& value, const Array<double>& target,
@@ -94,9 +104,9 @@ void bind_primal(py::module_& m) {
         "(2 * outputs): gaps of the coordinates, then losses, summed over rows.");
   m.def("loss_values", &values_of, arg("loss"), arg("value").noconvert(), arg("target").noconvert(), arg("epsilon"),
         "The loss of every value, in one dimension.");
-  py::dict curvatures;
-  for (const PointLoss& loss : all_losses()) curvatures[py::str(std::string(loss.name))] = loss.curvature;
-  m.attr("LOSSES") = curvatures;  // name -> curvature, 0 of a loss whose slope is bounded
+  py::dict losses;
+  for (const PointLoss& loss : all_losses()) losses[py::str(std::string(loss.name))] = pieces_of(loss);
+  m.attr("LOSSES") = losses;  // name -> what solvers may ask for
   m.def(
       "primal_table_shape",
       [](const py::dict& form) {

@@ -13,6 +13,13 @@ inline const PointLoss& loss_of(const std::string& name) {
   return *loss;
 }
 
+// The loss, where it has what is asked for.
+inline const PointLoss& loss_with(bool PointLoss::*piece, const std::string& name, const char* what) {
+  const PointLoss& loss = loss_of(name);
+  if (!(loss.*piece)) throw std::invalid_argument("loss '" + name + "' has no " + what);
+  return loss;
+}
+
 inline StepRule::Kind kind_of(const std::string& eta) {
   if (eta == "theory") return StepRule::Kind::theory;
   if (eta == "printed") return StepRule::Kind::printed;
@@ -30,6 +37,7 @@ inline Iterate iterate_of(const std::string& iterate) {
 inline StepRule step_rule_of(const py::dict& options) {
   StepRule rule;
   rule.loss = &loss_of(option<std::string>(options, "loss"));
+  if (rule.loss->slope == nullptr) throw std::invalid_argument("steps need a loss with a slope");
   rule.epsilon = option<double>(options, "epsilon");
   rule.rho = option<double>(options, "rho");
   rule.kind = kind_of(option<std::string>(options, "eta"));

@@ -129,7 +129,8 @@ std::vector<double> coordinates_of(const PointLoss& loss, double y, double upper
 
 // A convex function has one subgradient where it is smooth, and these inequalities hold for no other.
 void slopes_are_subgradients() {
-  for (const PointLoss& loss : all_losses())
+  for (const PointLoss& loss : all_losses()) {
+    if (loss.slope == nullptr) continue;
     for (const double y : targets_of(loss))
       for (const double f : kValues) {
         const double value = loss.value(f, y, kEpsilon), slope = loss.slope(f, y, kEpsilon);
@@ -140,12 +141,15 @@ void slopes_are_subgradients() {
                     "the curvature bounds the growth of the slope");
         }
         const double share = -slope * (loss.is_margin ? y : 1);
-        expect_of(loss, loss.low <= share && share <= loss.high, "the bounds hold every slope");
+        if (loss.has_dual)
+          expect_of(loss, loss.low <= share && share <= loss.high, "the bounds hold every slope");
       }
+  }
 }
 
 void dual_steps_are_those_of_the_definition() {
-  for (const PointLoss& loss : all_losses())
+  for (const PointLoss& loss : all_losses()) {
+    if (!loss.has_dual) continue;
     for (const double y : targets_of(loss))
       for (const double upper : {.5, 2.0})
         for (const double beta : coordinates_of(loss, y, upper))
@@ -157,6 +161,7 @@ void dual_steps_are_those_of_the_definition() {
               expect_of(loss, gap_by_definition(loss, best, moved, y, upper) < 1e-9, "the best coordinate has no gap");
             }
           }
+  }
 }
 
 // dual.cpp has the losses of margins inline: an entry of another shape would be taken for one of them.
@@ -171,7 +176,7 @@ void solvers_of_whole_grams_reach_the_optimum() {
     return f;
   };
   for (const PointLoss& loss : all_losses()) {
-    if (!loss.is_margin) continue;
+    if (!loss.has_gram_dual) continue;
     std::vector<double> beta(n, 0), gradient(y), logit(n, 0);
     if (loss.is_logistic) {
       for (Offset i = 0; i < n; ++i) beta[i] = y[i] * upper[i] / 2;

@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse as sp
 from reference.online import slope
 from sklearn.base import is_regressor
+from sklearn.utils._param_validation import StrOptions
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
-from lacunar.karma import base
+from lacunar.karma import base, losses
+from lacunar.karma.losses import loss_values
 from lacunar.karma.solvers import OnlineModel, PrimalModel, Shape, choose_solver
-from lacunar.karma.steps import loss_values
 from lacunar.kernels import KernelForm
 from lacunar.persistence import load_model, save_model
 
@@ -199,8 +200,11 @@ def test_auto_is_shown_and_keeps_to_the_memory(monkeypatch):
             KarmaClassifier(gamma=4, solver="primal"),
             r"gamma 1, 2 or 3.*got gamma=4.*solver='gram'.*KarmaOnlineClassifier",
         ),
-        (KarmaClassifier(loss="crammer_singer", solver="primal"), r"crammer_singer.*solver='gram'"),
-        (KarmaRegressor(loss="absolute", solver="gram"), r"loss='squared'.*solver='primal'"),
+        (
+            KarmaClassifier(loss="crammer_singer", solver="primal"),
+            r"a dual of single rows; got loss='crammer_singer'.*Use solver='gram'",
+        ),
+        (KarmaRegressor(loss="absolute", solver="gram"), r"a closed form.*got loss='absolute'.*Use solver='primal'"),
         (KarmaRegressor(gamma=4, loss="absolute"), r"gamma 1, 2 or 3.*got gamma=4.*KarmaOnlineRegressor"),
     ],
 )
@@ -208,3 +212,53 @@ def test_impossible_solvers_name_the_alternatives(model, match):
     X, y = table()
     with pytest.raises(ValueError, match=match):
         model.fit(X, target(model, y))
+
+
+PARTIAL = {  # by what a loss has, the solvers that refuse it
+    (): ("gram", "primal", "auto", "online"),
+    ("slope",): ("gram", "primal", "auto"),
+    ("slope", "curvature"): ("gram", "primal", "auto"),
+    ("dual",): ("gram", "online"),
+    ("closed_form",): ("primal", "online"),
+}
+
+
+@pytest.mark.parametrize(("pieces", "solver"), [(has, name) for has, names in PARTIAL.items() for name in names])
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_a_loss_without_what_the_solver_needs_is_refused(monkeypatch, pieces, solver, kind):
+    """A loss that was added to the words of the parameter alone: no solver may take it for another one."""
+    batch, online = (
+        (KarmaClassifier, KarmaOnlineClassifier) if kind == "classifier" else (KarmaRegressor, KarmaOnlineRegressor)
+    )
+    model = online(loss="cubic") if solver == "online" else batch(loss="cubic", solver=solver)
+    words = {**model._parameter_constraints, "loss": [StrOptions({"cubic"})]}
+    monkeypatch.setattr(type(model), "_parameter_constraints", words)
+    monkeypatch.setitem(losses._HAS, "cubic", frozenset(pieces))
+    X, y = table()
+    with pytest.raises(
+        ValueError, match=r"must have a loss with a .*; got loss='cubic', which has .*\. Use .*another loss"
+    ):
+        model.fit(X, target(model, y))
+    if solver == "online":
+        more = {"classes": ["low", "middle"]} if kind == "classifier" else {}
+        with pytest.raises(ValueError, match="must have a loss with a slope; got loss='cubic'"):
+            model.partial_fit(X, target(model, y), **more)
+    assert not hasattr(model, "kernel_")
+
+
+def test_auto_takes_the_solver_that_has_the_loss():
+    X, y = table()
+    for loss in (*LOSSES, "crammer_singer"):
+        able = [solver for solver in ("gram", "primal") if losses.solves(solver, loss)]
+        assert able, loss
+        kind = KarmaRegressor if loss in ("absolute", "epsilon_insensitive") else KarmaClassifier
+        model = kind(loss=loss)
+        assert model.fit(X, target(model, y)).solver_ == able[0], loss
+
+
+def test_the_core_asks_for_the_same_pieces():
+    gram, ones = np.eye(2, dtype=np.float32), np.ones(2)
+    with pytest.raises(ValueError, match="loss 'absolute' has no dual over a Gram"):
+        _core.dual_ascend(gram, ones, ones, "absolute", np.zeros(2), ones, np.zeros(2), 1, 0.1)
+    for loss in LOSSES:
+        assert losses.has(loss, "slope")

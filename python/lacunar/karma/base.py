@@ -22,6 +22,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.karma.calibrate import logistic_probabilities, probabilities
+from lacunar.karma.losses import has, refuse_loss, solves
 from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished
 from lacunar.karma.support import OnlineModel
 from lacunar.karma.table import AscentResult, PrimalModel, has_map
@@ -90,10 +91,10 @@ def penalty_unit(loss: str, centred: Floats, weight: Floats) -> float:
     """What C is multiplied by and rho divided by, so that the unit of the targets (n, outputs), which are centred,
     changes no fit.
 
-    The standard deviation of the targets, in the quadratic mean over several; 1 where they are constant, and for the
-    squared loss, whose fit is linear in y for any C.
+    The standard deviation of the targets, in the quadratic mean over several; 1 where they are constant, and for a loss
+    with a closed form, whose fit is linear in y for any C.
     """
-    if loss == "squared":
+    if has(loss, "closed_form"):
         return 1.0
     largest = float(np.abs(centred).max(initial=0.0))
     if largest == 0:
@@ -246,13 +247,11 @@ class KarmaBatch(KarmaBase):
 
     def _choose_solver(self, X: Observed, n_outputs: int) -> str:
         """The solver of `fit`, refused where the kernel or the loss does not have it."""
-        robust, solver = self.loss in ("absolute", "epsilon_insensitive"), str(self.solver)
-        if solver == "auto" and self.loss == "crammer_singer":
-            solver = "gram"
-        elif solver == "auto" and robust:
-            solver = "primal"
+        solver = str(self.solver)
+        if solver == "auto" and not (solves("gram", self.loss) and solves("primal", self.loss)):
+            solver = next((name for name in ("gram", "primal") if solves(name, self.loss)), "auto")
         elif solver == "auto":
-            shape = Shape(*X.shape, X.nnz / max(X.shape[0], 1), n_outputs, self.loss == "squared")
+            shape = Shape(*X.shape, X.nnz / max(X.shape[0], 1), n_outputs, has(self.loss, "closed_form"))
             solver = choose_solver(self.kernel_, shape, MEMORY)
             if solver == "gram" and gram_bytes(X.shape[0]) > MEMORY:
                 raise ValueError(
@@ -260,20 +259,11 @@ class KarmaBatch(KarmaBase):
                     f"{MEMORY:.3g} bytes, since gamma={self.gamma:g} has no weight table. Use gamma 1, 2 or 3, "
                     f"{self._online}, or solver='gram' where memory allows."
                 )
-        self._refuse_solver(solver, robust)
+        self._refuse_solver(solver)
         return solver
 
-    def _refuse_solver(self, solver: str, robust: bool = False) -> None:
-        if solver == "primal" and self.loss == "crammer_singer":
-            raise ValueError(
-                "loss='crammer_singer' is solved over a Gram only; got solver='primal'. Use solver='gram', or "
-                "loss='hinge' (one class against the rest)."
-            )
-        if solver == "gram" and robust:
-            raise ValueError(
-                f"solver='gram' must have loss='squared' in a regressor; got loss={self.loss!r}. Use solver='primal' "
-                f"(gamma 1, 2 or 3) or {self._online}."
-            )
+    def _refuse_solver(self, solver: str) -> None:
+        refuse_loss(solver, self.loss, self._online)
         if solver == "primal" and not has_map(self.kernel_):
             raise ValueError(
                 f"solver='primal' must have gamma 1, 2 or 3, whose features fit in a table; got gamma={self.gamma:g}. "

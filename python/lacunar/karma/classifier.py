@@ -14,6 +14,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration
+from lacunar.karma.losses import has
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
 from lacunar.observed import Observed
 from lacunar.observed.door import validate_X_y
@@ -233,7 +234,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         held = self._left_out(codes) if calibrated and self.loss != "logistic" else None
         if self.solver_ == "primal":
             values = self._ascend(rows, one_vs_rest(codes, n_classes), upper, held)
-        elif self.loss == "squared" and held is not None:
+        elif has(self.loss, "closed_form") and held is not None:
             values = self._solve_ridge(rows, codes, upper, np.minimum(1.0, 1.0 / weight), index, held)
         else:
             values = self._solve_dual(rows, codes, upper, index, held)
@@ -247,7 +248,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         order = drawn_order(n, codes, self.random_state)
         if self.solver_ == "primal":
             return np.sort(order[: int(np.clip(_HELD_OUT * n, min(_ENOUGH, n / 5), _MOST_HELD_OUT)) or 1])
-        if self.loss == "squared":
+        if has(self.loss, "closed_form"):
             return np.sort(order[: max(_ENOUGH, n // 3)])
         folds = np.array_split(order, _FOLDS)
         return np.concatenate(folds[: int(np.ceil(min(_MOST_CROSSED / len(folds[0]), _FOLDS)))])

@@ -33,8 +33,8 @@ from lacunar.karma.base import (
     weighted_rows,
 )
 from lacunar.karma.calibrate import fit_calibration
+from lacunar.karma.losses import loss_values, refuse_loss
 from lacunar.karma.solvers import one_vs_rest
-from lacunar.karma.steps import loss_values
 from lacunar.karma.support import OnlineModel
 from lacunar.karma.table import PrimalModel, has_map
 from lacunar.observed import Observed
@@ -70,6 +70,7 @@ class KarmaOnline(KarmaBase):
 
     def _engine_for(self, solver: str, n_outputs: int, rho: float, **options: Any) -> Engine:
         """A new engine, by name of the solver."""
+        refuse_loss("online", self.loss, type(self).__name__)
         loss: dict[str, Any] = {"loss": self.loss, "rho": rho, "epsilon": getattr(self, "epsilon", 0.1)}
         shared = loss | self._step_options() | options
         if solver == "primal":
@@ -245,6 +246,7 @@ class KarmaOnline(KarmaBase):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         if model.solver_ == "primal":
+            refuse_loss("online", self.loss, type(self).__name__)
             self.solver_ = "primal"
             self._store(PrimalModel.from_state(model.state_))
             return self
@@ -286,6 +288,7 @@ class KarmaOnline(KarmaBase):
                 f"regret=True must have gamma 1, 2 or 3, where the best batch solution is at hand; got "
                 f"gamma={self.gamma:g}. Leave it out, or compare with a batch learner fitted by solver='gram'."
             )
+        refuse_loss("primal", self.loss, type(self).__name__)
         rho = self._live_engine().rho
         best = self._engine_for("primal", targets.shape[1], rho, iterate="last", dtype="float64")
         assert isinstance(best, PrimalModel)

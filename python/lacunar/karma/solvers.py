@@ -16,6 +16,7 @@ from lacunar._dual import DualResult, solve_crammer_singer, solve_dual
 from lacunar._log import warn_user
 from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
+from lacunar.karma.losses import has
 from lacunar.karma.support import OnlineModel
 from lacunar.karma.table import AscentResult, PrimalModel, average_states, has_map
 from lacunar.kernels import KernelForm
@@ -167,7 +168,7 @@ def solve_classes(
     verbose: int,
 ) -> tuple[Floats, int]:
     """Coefficients (n, outputs) and the largest number of iterations; upper[i] = C * weight_i."""
-    if loss == "squared":
+    if has(loss, "closed_form"):
         return solve_ridge(gram, one_vs_rest(codes, n_classes), 1.0, upper), 1
     small = np.ascontiguousarray(gram, dtype=np.float32)
     if loss == "crammer_singer":

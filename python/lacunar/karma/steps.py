@@ -1,4 +1,4 @@
-"""The steps of Algorithm 1: losses and slopes, step sizes, what both of its engines share, and the error of a step that diverges."""
+"""The steps of Algorithm 1: step sizes, what both of its engines share, and the error of a step that diverges."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._core import LOSSES
 from lacunar._typing import Floats
+from lacunar.karma.losses import has
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.memory import mark_private
@@ -18,8 +19,6 @@ from lacunar.observed.rules import Number, Rule, Word
 Eta = Literal["theory", "printed", "constant"]
 Iterate = Literal["weighted", "average", "last"]
 
-# Losses whose steps are capped by their curvature. The core's table of losses is the only one.
-QUADRATIC = tuple(name for name, curvature in LOSSES.items() if curvature > 0)
 # What the states of both engines have in common.
 STEP_RULE: dict[str, Rule] = {
     "loss": Word(tuple(LOSSES)),
@@ -114,7 +113,7 @@ class AlgorithmOne:
             *(data.indptr, data.indices, data.values, scale),
             np.ascontiguousarray(targets, dtype=np.float64),
             None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
-            self.form.diagonal(data) if self._budgeted or self.loss in QUADRATIC else None,
+            self.form.diagonal(data) if self._budgeted or has(self.loss, "curvature") else None,
             np.arange(rows.shape[0]) if order is None else order,
             self._factors(data),
             self._step_rule(),
@@ -177,7 +176,7 @@ class AlgorithmOne:
 
 def keeps_slopes(eta: str, loss: str) -> bool:
     """Whether every step is 1 / (rho t): v is then the sum of all slopes over -rho t, and its scale is known from t."""
-    return eta == "printed" or (eta == "theory" and loss not in QUADRATIC)
+    return eta == "printed" or (eta == "theory" and not has(loss, "curvature"))
 
 
 def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tuple[Floats, float]:
@@ -186,18 +185,6 @@ def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tupl
     if iterate == "weighted":
         return np.array([t, scale, 0.0]), t * (t + 1) / 2
     return np.array([t, scale, scale]), t
-
-
-def loss_values(loss: str, f: Floats, y: Floats, epsilon: float = 0.1) -> Floats:
-    """Loss of every value; y is +-1 for classification losses.
-
-    Examples
-    --------
-    >>> loss_values("squared_hinge", np.array([0.5, 2.0]), np.array([1.0, 1.0]))
-    array([0.25, 0.  ])
-    """
-    flat = _core.loss_values(loss, np.ascontiguousarray(f).ravel(), np.ascontiguousarray(y).ravel(), epsilon)
-    return flat.reshape(np.shape(f))
 
 
 def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:

@@ -21,12 +21,16 @@ inline double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp
 struct PointLoss {
   std::string_view name;
   double (*value)(double f, double y, double epsilon);
-  double (*slope)(double f, double y, double epsilon);  // a subgradient in f
+  double (*slope)(double f, double y, double epsilon);  // a subgradient in f; or null, where steps are not to be had
   bool is_margin = false;                               // whether y is +1 or -1 and only y f counts
   double low = 0, high = 0;
   double curvature = 0;  // of a loss whose slope grows with f, so that a step must be capped; 0: the slope is bounded
   bool has_tube = false;
   bool is_logistic = false;
+  // What solvers look for, beside the slope, and refuse a loss without.
+  bool has_dual = false;         // the conjugate is the one above: coordinate ascent
+  bool has_gram_dual = false;    // dual.cpp has the loss inline: ascent over a Gram
+  bool has_closed_form = false;  // the minimiser is linear in the targets: ridge over a Gram
 
   // The curvature that the conjugate adds to a coordinate's own k(x, x).
   double ridge(double upper) const { return curvature > 0 ? 1 / (curvature * upper) : 0; }
