@@ -43,7 +43,7 @@ class _Guard:
     def __init__(self, dropped: weakref.ref[Any]) -> None:
         self.lock = threading.RLock()
         self.changing = 0  # calls, one within another, that change the model
-        self.torn = False  # rows are being learned, or one was learned in part
+        self.keep: Callable[[], object] | None = None  # of the rows that are being learned, or of one that was in part
         self.broken: str | None = None  # why nobody may use the model any more
         self.dropped = dropped  # drops the guard with its model
 
@@ -51,6 +51,27 @@ class _Guard:
         """Refuse a model that is half changed for good."""
         if self.broken is not None:
             raise RuntimeError(self.broken)
+
+    def settle(self) -> None:
+        """Have the attributes say which rows were learned."""
+        if (keep := self.keep) is None:
+            return
+        try:
+            keep()
+        except KeyboardInterrupt:
+            keep()
+            self.keep = None
+            raise
+        self.keep = None
+
+    def after(self, error: BaseException) -> None:
+        """Note that a call ended in an error, which may have come before `settle`, or in it."""
+        try:
+            if not hasattr(error, "within_row"):
+                self.settle()
+        finally:
+            if self.keep is not None:
+                self.broken = _LOST
 
 
 _GUARDS: dict[int, _Guard] = {}  # by the identity of the model, since models need not be hashable
@@ -113,8 +134,7 @@ def changes(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
             try:
                 return method(*args, **kwargs)
             except BaseException as error:
-                if guard.torn or hasattr(error, "state_lost"):
-                    guard.broken = _LOST
+                guard.after(error)
                 raise
             finally:
                 guard.changing -= 1
@@ -134,18 +154,20 @@ class WholeRows:
         self._guard, self._keep = _guard(model), keep
 
     def __enter__(self) -> None:
-        self._guard.torn = True
+        self._guard.keep = self._keep
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if hasattr(error, "within_row"):
-            return
-        try:
-            self._keep()
-        except KeyboardInterrupt:
-            self._keep()
-            self._guard.torn = False
-            raise
-        self._guard.torn = False
+        if not hasattr(error, "within_row"):
+            self._guard.settle()
+
+
+def within_row(learn: Callable[..., _Answer], *args: Any) -> _Answer:
+    """A call of the core that learns rows in place: where memory ends in it, it was within a row."""
+    try:
+        return learn(*args)
+    except MemoryError as error:
+        error.within_row = True  # type: ignore[attr-defined]
+        raise
 
 
 class WholeCopies:

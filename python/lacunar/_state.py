@@ -22,10 +22,9 @@ What learns in place learns whole rows: see `WholeRows` in `lacunar._lock`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -41,27 +40,6 @@ def copied(state: Any) -> Any:
     if isinstance(state, list | tuple) and not hasattr(state, "_fields"):
         return type(state)(map(copied, state))
     return state.copy() if isinstance(state, np.ndarray) else state
-
-
-class _Part(Protocol):
-    """What `going_back` goes back to."""
-
-    def state(self) -> Any: ...
-    def take_back(self, state: Any) -> None: ...
-
-
-@contextmanager
-def going_back(part: _Part) -> Iterator[None]:
-    """A block from whose exceptions a part comes back as it was; where it cannot, the error says so by `state_lost`."""
-    before = part.state()
-    try:
-        yield
-    except BaseException as error:
-        try:
-            part.take_back(before)
-        except BaseException:  # no memory to go back, or a second interrupt: `error` is raised, and says it
-            error.state_lost = True  # type: ignore[attr-defined]
-        raise
 
 
 def _with_attributes(model: _Model, attributes: dict[str, Any]) -> _Model:

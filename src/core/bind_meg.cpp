@@ -7,22 +7,21 @@
 namespace lacunar::bind {
 namespace {
 
-// One engine: calls take turns, with those that change its sides, too.
+// One engine, whose sides are at work when it is.
 class Engine {
  public:
-  Engine(std::unique_ptr<MegForm> form, std::shared_ptr<Turn> rows, std::shared_ptr<Turn> cols, double log_scale,
-         double tol)
+  Engine(std::unique_ptr<MegForm> form, Busy rows, Busy cols, double log_scale, double tol)
       : rows_(std::move(rows)), cols_(std::move(cols)), meg_(std::move(form), log_scale, tol) {}
 
   template <class F>
   auto locked(F&& call) {
     const Released nogil;
-    const Turn::Hold of_rows(*rows_), of_cols(*cols_);
+    const AtWork of_rows(rows_), of_cols(cols_);
     return call(meg_);
   }
 
  private:
-  std::shared_ptr<Turn> rows_, cols_;
+  Busy rows_, cols_;
   Meg meg_;
 };
 
@@ -51,8 +50,8 @@ void expect_pairs(Engine& engine, const Indices& i, const Indices& j) {
 std::unique_ptr<Engine> with_kernels(const std::shared_ptr<Side>& rows, const std::shared_ptr<Side>& cols,
                                      double log_scale, double tol) {
   auto of_rows = rows->give(), of_cols = cols->give();
-  return std::make_unique<Engine>(std::make_unique<MegKernelForm>(std::move(of_rows), std::move(of_cols)), rows->turn(),
-                                  cols->turn(), log_scale, tol);
+  return std::make_unique<Engine>(std::make_unique<MegKernelForm>(std::move(of_rows), std::move(of_cols)), rows->busy(),
+                                  cols->busy(), log_scale, tol);
 }
 
 std::unique_ptr<Engine> with_features(const Doubles& rows, Offset n_rows, const Doubles& cols, Offset n_cols,
@@ -61,7 +60,7 @@ std::unique_ptr<Engine> with_features(const Doubles& rows, Offset n_rows, const 
   const Offset d_rows = of_rows.leading, d_cols = of_cols.leading;
   return std::make_unique<Engine>(
       std::make_unique<MegFeatureForm>(std::move(of_rows), d_rows, std::move(of_cols), d_cols),
-      std::make_shared<Turn>(), std::make_shared<Turn>(), log_scale, tol);
+      std::make_shared<std::atomic<bool>>(false), std::make_shared<std::atomic<bool>>(false), log_scale, tol);
 }
 
 py::tuple answer_of(const MegAnswer& a) {
@@ -179,6 +178,10 @@ py::dict clock(Engine& engine) {
   return place;
 }
 
+Offset n_seen(Engine& engine) {
+  return engine.locked([](Meg& meg) { return meg.n_seen(); });
+}
+
 void set_clock(Engine& engine, double updates, double bound, double trace) {
   engine.locked([&](Meg& meg) { return meg.clock() = {updates, bound, trace}; });
 }
@@ -220,7 +223,8 @@ void bind_meg(py::module_& m) {
            "False, and nothing learned, when a sum is not finite.")
       .def("run", &run, exact("i"), exact("j"), exact("y"), exact("step"), arg("gamma"), arg("strict"), arg("values"),
            exact("out"), exact("updated"),
-           "The first trial that failed, after which all is as before, or -1; and a status.")
+           "The first trial that failed, those before it being learned, or -1; and a status.")
+      .def_property_readonly("n_seen", &n_seen)
       .def("expect_pairs", &expect_pairs, exact("i"), exact("j"))
       .def("grow_features", &grow_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"))
       .def("cells", &cells)

@@ -60,7 +60,6 @@ class OperatorSide final : public Side {
   }
 };
 
-// In turn with the engine that the side belongs to.
 void grow(const Side& side, MegSource source) {
   if (!side.locked([&](MegSide& held) { return held.grow(std::move(source)); }))
     throw std::invalid_argument("a side may gain vertices; it loses none, and features keep their columns");

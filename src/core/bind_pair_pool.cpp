@@ -71,14 +71,12 @@ PoolSide side_of(const py::dict& known) {
   return side;
 }
 
-// One pool: calls take turns. Whoever has turn_ may come to wait for the interpreter (for Ctrl-C, for arrays), so nobody
-// waits for turn_ with the interpreter held.
+// One pool, which one thread calls at a time: that of the model's lock.
 class Pool {
  public:
   template <class F>
   auto locked(F&& call) {
     const Released nogil;
-    const Turn::Hold mine(turn_);
     return call();
   }
 
@@ -162,6 +160,8 @@ class Pool {
     return locked([&] { return pool_.weights(); });
   }
   int hedged() const { return pool_.hedged(); }
+  Offset n_seen() { return pool_.state().seen.size(); }
+  double mixture() const { return pool_.mixture(); }
   Offset size(int side) { return pool_.size(side); }
 
  private:
@@ -178,15 +178,8 @@ class Pool {
       throw std::invalid_argument("extra must hold the log-odds of every expert from outside");
   }
 
-  // For calls that make or read Python's objects: waits without the interpreter, and comes back with it.
-  [[nodiscard]] Turn::Hold held() {
-    const Released nogil;
-    return Turn::Hold(turn_);
-  }
-
   Offset extra_;
   PairPool pool_;
-  Turn turn_;
 };
 
 template <class T>
@@ -249,7 +242,6 @@ void set_place(RefitState& at, const py::dict& state) {
 }
 
 py::dict Pool::state(bool history) {
-  const auto mine = held();
   py::dict state;
   each_array(pool_, [&](const std::string& name, const std::vector<double>& values) {
     state[name.c_str()] = array_of(values);
@@ -268,23 +260,18 @@ py::dict Pool::state(bool history) {
 }
 
 void Pool::set_state(const py::dict& state) {
-  const auto mine = held();
   PoolState& s = pool_.state();
   each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, state, name); });
   replace(s.path, state, "path", false);
   s.next_refit = state["next_refit"].cast<double>();
   set_place(s.refit, state);
-  if (state.contains("seen_rows")) {
-    const auto i = state["seen_rows"].cast<Array<Index>>(), j = state["seen_cols"].cast<Array<Index>>();
-    const auto y = state["seen_labels"].cast<Array<std::int8_t>>();
-    expect_size(j, static_cast<Offset>(i.size()), "seen_cols");
-    expect_size(y, static_cast<Offset>(i.size()), "seen_labels");
-    expect_below(i, pool_.size(0), "seen_rows");
-    expect_below(j, pool_.size(1), "seen_cols");
-    pool_.remember({{i.data(), i.data() + i.size()}, {j.data(), j.data() + j.size()}, {y.data(), y.data() + y.size()}});
-  } else {
-    pool_.forget_since(state["n_seen"].cast<Offset>());
-  }
+  const auto i = state["seen_rows"].cast<Array<Index>>(), j = state["seen_cols"].cast<Array<Index>>();
+  const auto y = state["seen_labels"].cast<Array<std::int8_t>>();
+  expect_size(j, static_cast<Offset>(i.size()), "seen_cols");
+  expect_size(y, static_cast<Offset>(i.size()), "seen_labels");
+  expect_below(i, pool_.size(0), "seen_rows");
+  expect_below(j, pool_.size(1), "seen_cols");
+  pool_.remember({{i.data(), i.data() + i.size()}, {j.data(), j.data() + j.size()}, {y.data(), y.data() + y.size()}});
   if (!pool_.stands(s.refit))
     throw std::invalid_argument("refit_place of a snapshot must lie in its history; it does not. Take it again.");
 }
@@ -305,6 +292,8 @@ void bind_pair_pool(py::module_& m) {
       .def("state", &Pool::state, py::arg("history"))
       .def("set_state", &Pool::set_state)
       .def("weights", &Pool::weights)
+      .def_property_readonly("n_seen", &Pool::n_seen)
+      .def_property_readonly("mixture", &Pool::mixture)
       .def_property_readonly("hedged", &Pool::hedged);
 }
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "arrays.hpp"
 #include "lacunar/meg/meg_sides.hpp"
-#include "turn.hpp"
 
 namespace lacunar::bind {
 
@@ -37,20 +37,41 @@ std::vector<T> vector_of(const Array<T>& a) {
   return {a.data(), a.data() + a.size()};
 }
 
-// One side of one engine, read and changed in turns with what the engine does.
+using Busy = std::shared_ptr<std::atomic<bool>>;  // whether a call is at work on a side
+
+// For as long as it lives. Threads come one by one, by the model's lock: whoever comes in between is a product that
+// the caller defines.
+class AtWork {
+ public:
+  explicit AtWork(const Busy& busy) : busy_(*busy) {
+    if (busy_.exchange(true))
+      throw std::runtime_error(
+          "apply must compute K x by itself; it asked the very engine that called it. Use arrays of its own, or ask "
+          "the engine before or after.");
+  }
+  ~AtWork() { busy_ = false; }
+  AtWork(const AtWork&) = delete;
+  AtWork& operator=(const AtWork&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+// One side of one engine.
 class Side {
  public:
-  explicit Side(std::shared_ptr<MegSide> held) : held_(std::move(held)), turn_(std::make_shared<Turn>()) {}
+  explicit Side(std::shared_ptr<MegSide> held)
+      : held_(std::move(held)), busy_(std::make_shared<std::atomic<bool>>(false)) {}
   virtual ~Side() = default;
 
   template <class F>
   auto locked(F&& call) const {
     const Released nogil;
-    const Turn::Hold mine(*turn_);
+    const AtWork mine(busy_);
     return call(*held_);
   }
 
-  const std::shared_ptr<Turn>& turn() const { return turn_; }
+  const Busy& busy() const { return busy_; }
   // For the one engine that seats vertices on it.
   std::shared_ptr<MegSide> give() {
     if (given_.exchange(true))
@@ -60,7 +81,7 @@ class Side {
 
  private:
   std::shared_ptr<MegSide> held_;
-  std::shared_ptr<Turn> turn_;
+  Busy busy_;
   std::atomic<bool> given_{false};
 };
 

@@ -9,9 +9,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
+from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier, pool
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
-from lacunar.papers.completion import MatrixExponentiatedGradient
+from lacunar.papers.completion import MatrixExponentiatedGradient, engine, gradient
 from lacunar.persistence import load_model, save_model
 
 M, N = 9, 7
@@ -287,24 +287,26 @@ def test_scikit_learn_uses_it():
     assert MatrixExponentiatedGradient().predict_one(1, 2) == 1  # the verbs of a stream begin with nothing
 
 
-# -- a model that could not go back -----------------------------------------------------------------------------------------
+# -- memory that ends within a pair --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("learn", ["partial_fit", "learn_one"])
 @pytest.mark.parametrize("learner", [OnlineMatrixClassifier, MatrixExponentiatedGradient])
-def test_a_model_that_could_not_go_back_refuses_work(monkeypatch, learner):
-    """A stream fails, and going back fails too, as without memory: the error of the stream comes, then every call says what to do."""
+def test_a_model_that_learned_half_a_pair_refuses_work(monkeypatch, learner, learn):
+    """The error comes, then every call says what to do."""
 
-    def no_memory(*_, **__):
-        raise MemoryError
+    def no_memory(call, *args):
+        error = MemoryError()
+        error.within_row = True
+        raise error
 
     pairs, y = [("a", "x"), ("b", "x"), ("a", "y")], [1, 0, 1]
     model, other = learner().fit(pairs, y), learner().fit(pairs, y)
     with monkeypatch.context() as patched:
-        patched.setattr(type(model._live()), "_run", no_memory)
-        patched.setattr(type(model._live()), "take_back", no_memory)
-        with pytest.raises(MemoryError) as failure:
-            model.partial_fit(pairs, y)
-    assert failure.value.state_lost
+        for module in (pool, engine, gradient):
+            patched.setattr(module, "within_row", no_memory)
+        with pytest.raises(MemoryError):
+            model.partial_fit(pairs, y) if learn == "partial_fit" else model.learn_one("a", "x", 0)
     calls = {
         "predict": (pairs,),
         "predict_proba": (pairs,),

@@ -1,12 +1,15 @@
 """Bad input of OnlineMatrixClassifier: a clear error, and the state untouched."""
 
+import contextlib
 import copy
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from faulty import Fault, calls_of
 
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
+from lacunar.completion.pair_model import IdTable
 from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
 
@@ -171,37 +174,6 @@ def test_a_point_outside_the_domain_changes_nothing():
     assert model.n_seen_ == 2
 
 
-def test_interrupts_undo_the_stream(monkeypatch):
-    model = learned(thresholds=[1, 2])
-    before = copy.deepcopy(model.state())
-    last = model._engine.members[1]
-
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(last, "run", stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit([0, 1], [0, 1], [0, 2])
-    assert same(model.state(), before)
-
-
-def test_interrupts_after_the_learners_undo_the_stream(monkeypatch):
-    model = learned()
-    before = copy.deepcopy(model.state())
-    curve = model._engine.curves[0]
-    learn = curve.learn_block
-
-    def stop(*stream):
-        monkeypatch.undo()
-        learn(*(part[:1] for part in stream))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(curve, "learn_block", stop)
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit([0, 1], [0, 1], [0, 1])
-    assert same(model.state(), before)
-
-
 OTHERS = {
     "kernel": {"rows": Kernel(K + 0.01 * np.ones((3, 3)))},
     "ids": {"rows": Kernel(K, ids=["a", "b", "c"])},
@@ -263,19 +235,38 @@ def test_a_comparator_that_does_not_fit_is_refused():
     assert same(model.state(), before)
 
 
-def test_a_stream_that_cannot_go_back_says_so(monkeypatch):
-    model = learned()
-    state = model.state()
+GROWING = {
+    "nothing": (None, None),
+    "vectors": (KernelFunction("gaussian"), (1.0, 2.0)),
+    "a function": (KernelFunction(lambda x, y: min(x, y) + 1.0), 3.0),
+    "features": (Features([[0.0, 1.0], [1.0, 2.0]]), [3.0, 4.0]),
+    "several": ([Features([[0.0, 1.0], [1.0, 2.0]]), Features(["a", "b"])], ([3.0, 4.0], ["a"])),
+    "mixed": (Mix(KernelFunction("gaussian")), (1.0,)),
+}
 
-    def fail(*_, **__):
-        raise MemoryError
 
-    monkeypatch.setattr(model._engine.members[0], "run", fail)
-    monkeypatch.setattr(model._engine.members[0], "take_back", fail)
-    with pytest.raises(MemoryError):
-        model.partial_fit([0, 1], [0, 1], [0, 1])
-    for call in (model.state, lambda: model.predict(PAIRS), lambda: model.learn_one(0, 0, 1), lambda: copy.copy(model)):
-        with pytest.raises(RuntimeError, match="Load the model again"):
-            call()
-    again = type(model).from_state(state, **model.get_params(deep=False))
-    assert same(again.state(), state)
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("name", GROWING)
+def test_an_id_that_was_on_its_way_arrives_or_never_came(name, error):
+    """An error at any call leaves the table with the id and its point, or without them, when it is asked next."""
+    side, value = GROWING[name]
+
+    def grown(number=None):
+        table = IdTable(side, "rows")
+        with contextlib.suppress(error), Fault(number or 10**9, error):
+            table.add("new", value)
+        return table, table.place("new", "prior")
+
+    empty, full = IdTable(side, "rows"), grown()[0]
+    found = set()
+    for number in range(1, calls_of(grown)):
+        table, vertex = grown(number)
+        expected = full if vertex >= 0 else empty
+        assert same(table.state(), expected.state())
+        np.testing.assert_array_equal(table.side.dense(), expected.side.dense())
+        np.testing.assert_array_equal(table.side.diagonal(), expected.side.diagonal())
+        found.add(vertex >= 0)
+        if vertex < 0:
+            assert table.add("new", value) == empty.side.size
+        np.testing.assert_array_equal(table.side.dense(), full.side.dense())
+    assert found == {True, False}

@@ -247,24 +247,6 @@ def test_what_is_asked_changes_nothing_and_predictions_are_those_of_the_stream()
         model.learn_one(*each)
 
 
-def test_a_failed_batch_leaves_the_model_as_it_was():
-    i, j, y = stream()
-    model = OnlineMatrixClassifier(Features(TABLE)).partial_fit(i, j, y)
-    before = model.decision_function((i, j))
-    seen = model.state()["pools"][0]
-
-    live = model._live()
-    learned = live.probabilities
-    live.probabilities = lambda scores: (_ for _ in ()).throw(KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(i[:50], j[:50], -y[:50])
-    live.probabilities = learned
-    np.testing.assert_array_equal(model.decision_function((i, j)), before)
-    after = model.state()["pools"][0]
-    for name, part in seen.items():
-        np.testing.assert_array_equal(after[name], part)
-
-
 def test_weights_have_names_and_a_path():
     i, j, y = stream()
     model = OnlineMatrixClassifier(Features(TABLE)).partial_fit(i, j, y)
@@ -531,16 +513,32 @@ def test_copies_in_the_midst_of_a_refit_go_on_to_the_same_bits(name, spread, tmp
         np.testing.assert_array_equal(scores, expected.values)
 
 
-def test_a_failed_batch_goes_back_into_the_midst_of_a_refit(spread):
+@pytest.mark.parametrize("learn", ["partial_fit", "learn_one"])
+def test_an_interrupted_batch_goes_on_from_the_midst_of_a_refit(monkeypatch, learn):
     i, j, y = stream()
-    model, other = (OnlineMatrixClassifier(Features(TABLE)).partial_fit(i[:244], j[:244], y[:244]) for _ in range(2))
-    assert in_a_refit(model)
-    live = model._live()
-    learned = live.probabilities
-    live.probabilities = lambda scores: (_ for _ in ()).throw(KeyboardInterrupt())
+    model, other = (OnlineMatrixClassifier(Features(TABLE)).partial_fit(i[:240], j[:240], y[:240]) for _ in range(2))
+    kind = pool_module.PoolBatch if learn == "partial_fit" else pool_module.OnePoolTrial
+    whole = kind._learn
+
+    def interrupted(self, *args):
+        whole(self, *args)
+        if model._engine.pools[0].n_seen == 244:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    def learn_all():
+        if learn == "partial_fit":
+            model.partial_fit(i[240:], j[240:], y[240:])
+        for pair in zip(i[240:].tolist(), j[240:].tolist(), y[240:].tolist(), strict=True):
+            model.learn_one(*pair)
+
+    monkeypatch.setattr(kind, "_learn", interrupted)
+    monkeypatch.setattr(pool_module.PoolModel, "trials_at_once", 4)
     with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(i, j, -y)
-    live.probabilities = learned
+        learn_all()
+    assert model.n_seen_ == 244
+    assert in_a_refit(model)
+    other.partial_fit(i[240:244], j[240:244], y[240:244])
     expected = other.score_stream(i[244:], j[244:], y[244:]).values
     np.testing.assert_array_equal(model.score_stream(i[244:], j[244:], y[244:]).values, expected)
 

@@ -582,28 +582,3 @@ def test_a_file_is_of_a_moment_between_two_calls(tmp_path, hurried):
         save_model(model, tmp_path / "model")
         assert load_model(tmp_path / "model").components_.tobytes() in stream.prefixes["components_"]
     thread.join(PATIENCE)
-
-
-@pytest.mark.slow
-def test_no_thread_waits_for_a_pool_with_the_interpreter_held():
-    """The main thread, within a pool, asks the interpreter for Ctrl-C; another one wants the state of that pool."""
-    run_alone("""
-        import threading
-        import numpy as np
-        from lacunar.completion import OnlineMatrixClassifier
-
-        rng = np.random.default_rng(0)
-        model = OnlineMatrixClassifier().partial_fit(rng.integers(50, size=(2000, 2)), np.ones(2000))
-        (pool,), done = model._engine.pools, threading.Event()
-
-        def look():
-            while not done.is_set():
-                pool.set_state(pool.state(True))
-
-        thread = threading.Thread(target=look, daemon=True)
-        thread.start()
-        i, j = rng.integers(50, size=(2, 8000)).astype(np.int32)
-        pool.run(i, j, np.where(i > j, 1.0, -1.0), np.empty((len(i), 0)), np.empty(len(i)), None)
-        done.set()
-        thread.join()
-    """)

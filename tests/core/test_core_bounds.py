@@ -1,7 +1,6 @@
 """What the compiled core refuses, so that no file, view or thread makes it touch memory that is not its own."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -140,51 +139,6 @@ def test_a_product_may_ask_another_engine():
     side = _core.MegOperator(np.ones(4), lambda x: x * (1 + 0 * other.value(0, 0)[1]))
     engine = _core.Meg.kernels(side, _core.MegDense(np.eye(4), 4), 0.0, 1e-10)
     assert engine.value(0, 0) == dense_engine().value(0, 0)
-
-
-@pytest.mark.parametrize("kind", ["dense", "factor", "features", "operator"])
-def test_threads_that_ask_and_grow_take_turns(kind):
-    """Growing frees the table that answers are read from, and a product takes the interpreter back: neither waits for ever."""
-    n, most, engine, sides = 200, 230, None, ()
-
-    def table(size):
-        return np.ascontiguousarray(np.eye(most)[:size] if kind in ("factor", "features") else np.eye(size))
-
-    if kind == "features":
-        engine = _core.Meg.features(table(n), n, table(n), n, 0.0, 1e-10)
-    else:
-        make = {"dense": lambda: _core.MegDense(table(n), n), "factor": lambda: _core.MegFactor(table(n), n, 0.0, 0.0),
-                "operator": lambda: _core.MegOperator(np.ones(n), lambda x: x.copy())}[kind]  # fmt: skip
-        sides = make(), make()
-        engine = _core.Meg.kernels(*sides, 0.0, 1e-10)
-    answers, stop = [], threading.Event()
-
-    def ask(seed):
-        rng = np.random.default_rng(seed)
-        while not stop.is_set():
-            i, j = (rng.integers(0, n, 50).astype(np.int32) for _ in range(2))
-            out = np.empty(50), np.empty(50, np.uint8)
-            answers.append(engine.run(i, j, np.ones(50), np.full(50, 0.01), 0.0, False, False, *out))
-
-    askers = [threading.Thread(target=ask, args=(seed,), daemon=True) for seed in range(2)]
-    for thread in askers:
-        thread.start()
-    end = time.monotonic() + 60
-    for size in range(n, most):
-        if kind == "features":
-            engine.grow_features(table(size), size, table(size), size)
-        for side in sides:
-            if kind != "operator":
-                side.grow(table(size), size)
-            assert len(side.seats) <= side.vertices
-    while len(answers) < 4 and time.monotonic() < end:
-        time.sleep(0.01)
-    stop.set()
-    for thread in askers:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in askers)
-    assert len(answers) >= 4
-    assert set(answers) == {(-1, _core.MEG_OK)}
 
 
 def test_tridiagonal_matrices_have_an_order():

@@ -86,7 +86,9 @@ bool Meg::learn(Index i, Index j, double change, double log_score) {
   constexpr double kSlack = 1e-9;
   const bool known = !std::isnan(log_score);
   const Opened pair(*form_, i, j);
-  return add(change, known ? log_score - kSlack : -kInfinity, known ? log_score + kSlack : kInfinity);
+  const bool finite = add(change, known ? log_score - kSlack : -kInfinity, known ? log_score + kSlack : kInfinity);
+  n_seen_ += finite;
+  return finite;
 }
 
 MegStatus Meg::trial(const MegStream& stream, Offset t) {
@@ -105,26 +107,13 @@ MegStatus Meg::trial(const MegStream& stream, Offset t) {
 }
 
 Offset Meg::run(const MegStream& stream, MegStatus& status) {
-  const MegClock before = clock_;
-  form_->mark();
-  Offset t = 0;
-  const auto undo = [&] {
-    form_->rollback();
-    clock_ = before;
-  };
-  try {
-    InterruptCheck check;
-    for (; t < stream.count && (status = trial(stream, t)) == MegStatus::ok; ++t) check.look();
-  } catch (...) {  // from a product that the caller defines, or an interrupt
-    undo();
-    throw;
+  InterruptCheck check;
+  for (Offset t = 0; t < stream.count; ++t, check.look()) {
+    status = trial(stream, t);
+    if (status != MegStatus::ok) return t;
+    ++n_seen_;
   }
-  if (t == stream.count) {
-    form_->forget_mark();
-    return -1;
-  }
-  undo();
-  return t;
+  return -1;
 }
 
 }  // namespace lacunar

@@ -86,42 +86,15 @@ void MegKernelForm::by_k(const double* u, double* w) {
 }
 
 bool MegKernelForm::add(double change) {
-  const Change before{
-      row_, col_, cells_.get(row_, col_), row_sums_[row_], col_sums_[col_], row_touched_[row_], col_touched_[col_]};
-  if (!std::isfinite(before.cell + change) || !std::isfinite(before.row_sum + change) ||
-      !std::isfinite(before.col_sum + change))
-    return false;
-  if (marked_) changes_.push_back(before);
-  cells_.set(row_, col_, before.cell + change);
-  row_sums_[row_] += change;
-  col_sums_[col_] += change;
+  const double cell = cells_.get(row_, col_) + change, row_sum = row_sums_[row_] + change,
+               col_sum = col_sums_[col_] + change;
+  if (!std::isfinite(cell) || !std::isfinite(row_sum) || !std::isfinite(col_sum)) return false;
+  cells_.set(row_, col_, cell);
+  row_sums_[row_] = row_sum;
+  col_sums_[col_] = col_sum;
   touch(row_, col_);
   row_is_new_ = col_is_new_ = false;
   return true;
-}
-
-void MegKernelForm::mark() {
-  changes_.clear();
-  marked_ = true;
-}
-
-void MegKernelForm::rollback() {
-  // Seats taken since stay taken, with sums of zero.
-  for (; !changes_.empty(); changes_.pop_back()) {
-    const Change& last = changes_.back();
-    // A cell that could not be made is still absent, and is not made now: this takes no memory.
-    if (cells_.get(last.row, last.col) != last.cell) cells_.set(last.row, last.col, last.cell);
-    row_sums_[last.row] = last.row_sum;
-    col_sums_[last.col] = last.col_sum;
-    row_touched_[last.row] = last.row_touched;
-    col_touched_[last.col] = last.col_touched;
-  }
-  marked_ = false;
-}
-
-void MegKernelForm::forget_mark() {
-  changes_.clear();
-  marked_ = false;
 }
 
 MegCellState MegKernelForm::state() const {

@@ -98,14 +98,12 @@ void solve(double* H, const double* b, int d, double* mean, double* P) {
 
 }  // namespace
 
-void TrialFeatures::reserve() {
-  if (width_ == 1 || size_ < kChunk * static_cast<Offset>(chunks_.size())) return;
-  chunks_.emplace_back(static_cast<std::size_t>(kChunk * width_));
-}
-
 void TrialFeatures::push(const double* f) {
-  if (width_ > 1)
+  if (width_ > 1) {
+    if (size_ == kChunk * static_cast<Offset>(chunks_.size()))
+      chunks_.emplace_back(static_cast<std::size_t>(kChunk * width_));
     std::copy(f, f + width_, chunks_[static_cast<std::size_t>(size_ / kChunk)].data() + size_ % kChunk * width_);
+  }
   ++size_;
 }
 
@@ -151,8 +149,6 @@ double Bilinear::prior_variance(int side, int k) const {
 void Bilinear::resize(Offset n_rows, Offset n_cols) {
   s_.rows.resize(static_cast<std::size_t>(n_rows * stride(0)));
   s_.cols.resize(static_cast<std::size_t>(n_cols * stride(1)));
-  order_[0].reserve(static_cast<std::size_t>(n_rows));
-  order_[1].reserve(static_cast<std::size_t>(n_cols));
 }
 
 void Bilinear::follow(const PairHistory& seen) {

@@ -69,11 +69,6 @@ void CellCounts::Part::grow() {
   counts.swap(larger.counts);
 }
 
-void CellCounts::reserve(Index i, Index j) {
-  Part& part = parts_[part_of(key_of(i, j))];
-  if (2 * (part.used + 1) > part.keys.size()) part.grow();
-}
-
 CellCounts::Pair CellCounts::of(Index i, Index j) const {
   if (i < 0 || j < 0) return {0, 0};
   const Part& part = parts_[part_of(key_of(i, j))];
@@ -84,16 +79,11 @@ CellCounts::Pair CellCounts::of(Index i, Index j) const {
 
 void CellCounts::add(Index i, Index j, double y) {
   Part& part = parts_[part_of(key_of(i, j))];
+  if (2 * (part.used + 1) > part.keys.size()) part.grow();
   const std::size_t at = part.place(key_of(i, j));
   part.used += part.keys[at] < 0;
   part.keys[at] = key_of(i, j);
   ++(y > 0 ? part.counts[at].positive : part.counts[at].negative);
-}
-
-void CellCounts::remove(Index i, Index j, double y) {
-  Part& part = parts_[part_of(key_of(i, j))];
-  Pair& counts = part.counts[part.place(key_of(i, j))];
-  --(y > 0 ? counts.positive : counts.negative);
 }
 
 // -- shared ids ------------------------------------------------------------------------------------------------------
@@ -535,6 +525,7 @@ void PairPool::list(Offset trial, Index i, Index j, double y) {
   lists_[1][static_cast<std::size_t>(j)].push_back({trial, i, label});
   if (!rule_.shared_ids) return;
   const Index a = shared_ids_.of(0, i), b = shared_ids_.of(1, j);
+  shared_lists_.resize(std::max(shared_lists_.size(), static_cast<std::size_t>(shared_ids_.size())));
   shared_lists_[static_cast<std::size_t>(a)].push_back({trial, b, label});
   shared_lists_[static_cast<std::size_t>(b)].push_back({trial, a, label});
 }
@@ -604,34 +595,9 @@ bool PairPool::stands(const RefitState& at) const {
   return model.rule().refit && model.stands(source_of(model), rule_.sweeps, at);
 }
 
-template <class T>
-static void reserve_one_more(std::vector<T>& values, std::size_t more = 1) {
-  if (values.size() + more > values.capacity()) values.reserve(std::max<std::size_t>(4, 2 * values.size() + more));
-}
-
-// Memory for one more trial, so that it cannot fail.
-void PairPool::reserve(Index i, Index j) {
-  cells_.reserve(i, j);
-  features_.reserve();
-  reserve_one_more(s_.path, s_.log_weights.size() + 1);
-  reserve_one_more(s_.seen.i);
-  reserve_one_more(s_.seen.j);
-  reserve_one_more(s_.seen.y);
-  reserve_one_more(lists_[0][static_cast<std::size_t>(i)]);
-  reserve_one_more(lists_[1][static_cast<std::size_t>(j)]);
-  if (!rule_.shared_ids) return;
-  const Offset known = shared_ids_.size();
-  reserve_one_more(shared_lists_, 2);
-  shared_lists_.resize(std::max(shared_lists_.size(), static_cast<std::size_t>(known) + 2));
-  for (const Index number :
-       {shared_ids_.of(0, i), shared_ids_.of(1, j), static_cast<Index>(known), static_cast<Index>(known) + 1})
-    if (number >= 0) reserve_one_more(shared_lists_[static_cast<std::size_t>(number)], 2);
-}
-
 void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
                    double* chances) {
   for (Offset t = 0; t < n; ++t) {
-    reserve(i[t], j[t]);
     learn_as_unseen(i[t], j[t], y[t]);
     ask(i[t], j[t], extra + t * rule_.extra, {});
     out[t] = mixture_;
@@ -642,10 +608,7 @@ void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, co
 
 void PairPool::remember(PairHistory seen) {
   CellCounts cells;
-  for (std::size_t t = 0; t < seen.y.size(); ++t) {
-    cells.reserve(seen.i[t], seen.j[t]);
-    cells.add(seen.i[t], seen.j[t], seen.y[t]);
-  }
+  for (std::size_t t = 0; t < seen.y.size(); ++t) cells.add(seen.i[t], seen.j[t], seen.y[t]);
   s_.seen = std::move(seen);
   cells_ = std::move(cells);
   relink();
@@ -661,7 +624,6 @@ void PairPool::relink() {
   for (Offset t = 0; t < seen.size(); ++t) {
     const auto trial = static_cast<std::size_t>(t);
     const Index i = seen.i[trial], j = seen.j[trial];
-    reserve(i, j);
     if (rule_.shared_ids) {
       const Index a = shared_ids_.number(0, i), b = shared_ids_.number(1, j);
       shared_ids_.link(a, b, seen.y[trial]);
@@ -671,17 +633,6 @@ void PairPool::relink() {
     features_.push(f_.data());
   }
   for (auto& model : models_) model.follow(history_of(model));
-}
-
-void PairPool::forget_since(Offset n) {
-  PairHistory& seen = s_.seen;
-  while (seen.size() > n) {
-    cells_.remove(seen.i.back(), seen.j.back(), seen.y.back());
-    seen.i.pop_back();
-    seen.j.pop_back();
-    seen.y.pop_back();
-  }
-  relink();
 }
 
 std::vector<double> PairPool::weights() const {

@@ -194,10 +194,9 @@ class FeatureState(FactorState):
         """The table's columns in the order of their places in Phi; those with levels have a place for each."""
         return self._features.columns
 
-    def grow(self, value: Any) -> int:
+    def read(self, value: Any) -> Any:
         """The features of one more id: a row of numbers, or a mapping from the names of the columns."""
-        self._phi.append(self._features.encode_row(value))
-        return self.size - 1
+        return self._features.encode_row(value)
 
     def _grown(self) -> dict[str, Any]:
         return {"phi": self._phi.rows[self._n_begun :].copy()}

@@ -32,8 +32,9 @@ class KernelModes:
 
     def __init__(self, state: SideState, most: int) -> None:
         self._state, self.most = state, most
-        self.landmarks: list[int] = []  # vertices that have opened a direction, in order
-        self._of_landmarks: list[Floats] = []  # their features
+        self._opened: list[
+            tuple[int, Floats]
+        ] = []  # vertices that have opened a direction, in order, and their features
         modes = leading_modes(state.dense(), most) if state.size else np.zeros((0, 0))
         lengths = np.linalg.norm(modes, axis=0)
         modes = modes[:, lengths > _SMALLEST * lengths.max(initial=0.0)]
@@ -49,16 +50,21 @@ class KernelModes:
 
     def set_landmarks(self, landmarks: Sequence[int]) -> None:
         """These directions instead of the present ones; ValueError for a vertex that opens none."""
-        self.landmarks, self._of_landmarks = [], []
+        self._opened = []
         for vertex in landmarks:
             if not self.opens(vertex):
                 raise ValueError(f"vertex {vertex} of a state must open a direction; it does not. Take it again.")
             self.open(vertex)
 
     @property
+    def landmarks(self) -> list[int]:
+        """Vertices that have opened a direction, in order."""
+        return [vertex for vertex, _ in self._opened]
+
+    @property
     def full(self) -> bool:
         """Whether no vertex opens a direction any more."""
-        return self._n_modes + len(self.landmarks) >= self.most
+        return self._n_modes + len(self._opened) >= self.most
 
     def features(self, vertices: Sequence[int]) -> Floats:
         """Features (k, most) of vertices, each by itself: not a bit hangs on which others are asked about with it."""
@@ -68,7 +74,7 @@ class KernelModes:
         """Features (most,) of a vertex."""
         column = self._state.columns([vertex])[:, 0]
         features: Floats = column[: len(self.modes)] @ self._solved
-        for k, (landmark, place) in enumerate(zip(self.landmarks, self._of_landmarks, strict=True)):
+        for k, (landmark, place) in enumerate(self._opened):
             at = self._n_modes + k
             features[at] = (column[landmark] - features @ place) / place[at]  # features are 0 there so far
         return features
@@ -81,9 +87,8 @@ class KernelModes:
     def open(self, vertex: int) -> None:
         """One more direction, that of what features leave out of a vertex."""
         place = self._place(vertex)
-        place[self._n_modes + len(self.landmarks)] = np.sqrt(self._remainder(vertex)[1])
-        self._of_landmarks.append(place)
-        self.landmarks.append(vertex)
+        place[self._n_modes + len(self._opened)] = np.sqrt(self._remainder(vertex)[1])
+        self._opened.append((vertex, place))
 
     def _remainder(self, vertex: int) -> tuple[float, float]:
         """K(x, x) and what features leave out of it."""

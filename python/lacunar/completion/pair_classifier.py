@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._lock import changes
+from lacunar._lock import WholeRows, changes
 from lacunar._state import all_or_nothing
 from lacunar._stream import StreamScore
 from lacunar._typing import Floats
-from lacunar.completion.pair_model import PairModel, Trials
+from lacunar.completion.pair_model import PairModel, Steps, Trials
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
@@ -86,8 +86,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
-            The same as n calls of `learn_one`. After an error or an interrupt it has learned nothing of
-            the call; new ids may stay known, which changes no prediction.
+            The same as n calls of `learn_one`. After an error or an interrupt it has learned the first pairs of the call, each of
+            them whole, as many as `n_seen_` has gone up; of the first call nothing. New ids may stay known, which changes no prediction.
         """
         self._learn(*_stream_of(rows, cols, y), classes, values=False)
         return self
@@ -143,14 +143,18 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pair = (read_id(row, "row"), read_id(col, "col"))
         known = model.signs_of.get(y) if isinstance(y, _PLAIN) else None
         if known is not None:
-            return model.learn_one(pair, known)
+            trial = model.one(pair, known)
+            with WholeRows(self, trial.keep):
+                trial.run()
+            return trial.updated
         coding = self._coding()
         signs, coding = read_y([y], 1, coding, coding.thresholds)
-        updated = model.learn_one(pair, signs[0].tolist())
-        self.classes_, self.settled_ = coding.classes, coding.settled
+        trial = model.one(pair, signs[0].tolist())
+        with self._whole_pairs(trial, model, coding):
+            trial.run()
         if coding.settled and isinstance(y, _PLAIN) and len(model.signs_of) < MOST_LEVELS:
             model.signs_of[y] = signs[0].tolist()
-        return updated
+        return trial.updated
 
     @changes
     def add_row(self, row: Hashable, value: Any) -> Self:
@@ -245,18 +249,39 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _, coding = read_y(y, n, coding, coding.thresholds, classes)
         comparator_mistakes(comparator, read_labels(y, n), coding)
 
-    @all_or_nothing
     def _learn(
         self, rows: list[Any], cols: list[Any], y: ArrayLike, classes: Sequence[Any] | None, *, values: bool
     ) -> tuple[Trials, Floats]:
-        """A stream through the model: its trials, and the labels as signs (n, L)."""
+        """A stream through the model: its trials, and the labels as signs (n, L). The first one is learned whole or not at all."""
+        learn = PairClassifier._learn_pairs
+        if not self.__sklearn_is_fitted__():
+            learn = all_or_nothing(learn)
+        return learn(self, rows, cols, y, classes, values=values)
+
+    def _learn_pairs(
+        self, rows: list[Any], cols: list[Any], y: ArrayLike, classes: Sequence[Any] | None, *, values: bool
+    ) -> tuple[Trials, Floats]:
         if len(rows) != len(cols):
             raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
         model, coding = self._at_work(y, classes)
         known = coding if coding.settled or model.n_seen else None
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
+        batch = model.batch((rows, cols), signs, values=values)
+        with self._whole_pairs(batch, model, coding):
+            batch.run(self.verbose)
         self._store(model, coding)
-        return model.learn((rows, cols), signs, values=values, verbose=self.verbose), signs
+        return batch.trials(), signs
+
+    def _whole_pairs(self, steps: Steps, model: PairModel, coding: Coding) -> WholeRows:
+        """A block that learns pairs, each of them whole or not at all; the coding is stored where any was learned."""
+        before = model.n_seen
+
+        def keep() -> None:
+            steps.keep()
+            if model.n_seen > before:
+                self._store(model, coding)
+
+        return WholeRows(self, keep)
 
     def _at_work(self, y: ArrayLike, classes: Sequence[Any] | None) -> tuple[PairModel, Coding]:
         """The model and its coding, or new ones for labels y, which are not stored."""
@@ -434,13 +459,13 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @changes
     def n_updates_(self) -> int:
         """Pairs that changed the learner."""
-        return self._live().n_updates if self.__sklearn_is_fitted__() else 0
+        return self._live().counts.updates if self.__sklearn_is_fitted__() else 0
 
     @property
     @changes
     def n_mistakes_(self) -> int:
         """Pairs predicted wrongly before they were learned."""
-        return self._live().n_mistakes if self.__sklearn_is_fitted__() else 0
+        return self._live().counts.mistakes if self.__sklearn_is_fitted__() else 0
 
     # -- beginning, going on, files -----------------------------------------------------------------------------------
 
@@ -473,8 +498,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(levels[1:], dtype=np.float64)
 
     def _store(self, model: PairModel, coding: Coding) -> None:
-        self._engine = model
-        self.classes_, self.settled_ = coding.classes, coding.settled
+        self.__dict__.update(_engine=model, classes_=coding.classes, settled_=coding.settled)
 
     def _coding(self) -> Coding:
         return Coding(self.classes_, self.settled_, self._thresholds(self.classes_))
@@ -500,8 +524,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         state : dict
-            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores parameters and state together; this is
-            for going back, and for side information that no file holds, such as a kernel that is a function.
+            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores parameters and state together; this
+            is for side information that no file holds, such as a kernel that is a function.
         """
         return {**self._live().state(), "classes": self.classes_, "settled": self.settled_}
 

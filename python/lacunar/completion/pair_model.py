@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._state import going_back
+from lacunar._log import in_slices
 from lacunar._typing import Floats
 from lacunar.completion.side import Identity, SideInformation, SideState, joined
 from lacunar.observed.rules import Instance, Items, Number, Rule, check_parts, whole
@@ -46,6 +47,7 @@ class IdTable:
         self.base, self.spare, self.fresh = self.side.size, UNKNOWN, set[int]()
         known = self.side.ids if self.side.ids is not None else range(self.base)
         self.number: dict[Hashable, int] = {name: k for k, name in enumerate(known)}
+        self._coming: Callable[[], object] | None = None  # takes in the id that is on its way, and may be called twice
 
     @property
     def n_learned(self) -> int:
@@ -55,6 +57,7 @@ class IdTable:
     def places(self, ids: list[Hashable], policy: str) -> Vertices:
         """Vertices of ids. "learn": every unseen id gets its own; "grow": for predictions, unseen ids take one where the side information
         gives it; else -1 for those without one, or under "raise" an error."""
+        self._settle()
         vertices = np.fromiter((self.number.get(name, UNKNOWN) for name in ids), np.int64, len(ids))
         for k in np.flatnonzero(vertices == UNKNOWN):  # an id may come twice
             vertices[k] = self._place_unseen(ids[k], policy, int(k))
@@ -62,6 +65,7 @@ class IdTable:
 
     def place(self, name: Hashable, policy: str) -> int:
         """`places` of one id."""
+        self._settle()
         vertex = self.number.get(name, UNKNOWN)
         return vertex if vertex != UNKNOWN else self._place_unseen(name, policy, 0)
 
@@ -82,15 +86,21 @@ class IdTable:
 
     def add(self, name: Hashable, value: Any) -> int:
         """A vertex for an unseen id with what the side information wants of it: a point, a row of features."""
-        vertex = len(self.number) + (self.spare != UNKNOWN)  # every vertex has a name or is the spare one
-        self._register(name, vertex)  # before the side grows: a vertex without a name could not be saved
-        try:
-            self.side.grow(value)
-        except BaseException:
-            if self.side.size == vertex:  # else it has grown all the same
-                self._forget(name, vertex)
-            raise
+        vertex, point = self.side.size, self.side.read(value)  # the last that may refuse
+
+        def take() -> None:
+            self.side.put(vertex, point)
+            self._name(name, vertex)
+
+        self._settle(take)
         return vertex
+
+    def _settle(self, coming: Callable[[], object] | None = None) -> None:
+        """Take in an id, or the one before whose call was interrupted or short of memory."""
+        self._coming = coming or self._coming
+        if self._coming is not None:
+            self._coming()
+            self._coming = None
 
     def counts(self, vertices: Vertices) -> Vertices:
         """`n_learned` at each of the observations to come, the current one included: (n,)."""
@@ -100,20 +110,26 @@ class IdTable:
             first[[p for v, p in zip(values.tolist(), places.tolist(), strict=True) if v in self.fresh]] = 1
         return self.n_learned + np.cumsum(first)
 
-    def learned(self, vertices: Iterable[int]) -> None:
-        """These vertices have observations now."""
-        self.fresh.difference_update(vertices)
-
     def _spare(self) -> int:
         if self.spare == UNKNOWN:
-            self.spare = self.side.grow(None)
+            vertex, point = self.side.size, self.side.read(None)
+
+            def take() -> None:
+                self.side.put(vertex, point)
+                self.spare = vertex
+
+            self._settle(take)
         return self.spare
 
     def _take(self, name: Hashable) -> int:
-        if self.spare != UNKNOWN:
-            self._register(name, self.spare)
-            self.spare = UNKNOWN
-            return self.number[name]
+        if (spare := self.spare) != UNKNOWN:
+
+            def take() -> None:
+                self._name(name, spare)
+                self.spare = UNKNOWN
+
+            self._settle(take)
+            return spare
         try:
             return self.add(name, name)
         except (TypeError, ValueError) as error:
@@ -122,20 +138,13 @@ class IdTable:
                 f"Or call add_{self.name[:3]}(id, value) with what it needs."
             ) from error
 
-    def _register(self, name: Hashable, vertex: int) -> None:
-        try:
-            self.fresh.add(vertex)
-            self.number[name] = vertex
-        except BaseException:
-            self._forget(name, vertex)
-            raise
-
-    def _forget(self, name: Hashable, vertex: int) -> None:
-        self.number.pop(name, None)
-        self.fresh.discard(vertex)
+    def _name(self, name: Hashable, vertex: int) -> None:
+        self.fresh.add(vertex)
+        self.number[name] = vertex
 
     def state(self) -> dict[str, Any]:
         """Plain data of the ids that came and of what the side information has grown."""
+        self._settle()
         grown = [(name, vertex) for name, vertex in self.number.items() if vertex >= self.base]
         return {
             "side": self.side.state(),
@@ -165,6 +174,24 @@ class Trials(NamedTuple):
     wrong: NDArray[np.bool_]
 
 
+class Counts(NamedTuple):
+    """Trials learned, those of them that changed something, and those that were predicted wrongly."""
+
+    seen: int = 0
+    updates: int = 0
+    mistakes: int = 0
+
+
+class Steps(Protocol):
+    """Trials on their way through the tasks of a model: of those that the first task has learned, the others miss none in the end."""
+
+    def run(self) -> None:
+        """The first task learns, and the others after it."""
+
+    def keep(self) -> None:
+        """The other tasks learn what the first has, and all is counted. It may be called at any time, and again."""
+
+
 class PairModel:
     """Base of the models of pairs: the ids of both sides and the counts of trials. Subclasses score and learn.
 
@@ -173,11 +200,17 @@ class PairModel:
 
     rows: IdTable
     cols: IdTable
+    trials_at_once = 4096  # of a batch, between two looks for Ctrl-C: the cuts change no bit
 
     def _begin(self, options: Any) -> None:
         self.rows, self.cols = IdTable(options.rows, "rows"), IdTable(options.cols, "cols")
-        self.n_seen = self.n_updates = self.n_mistakes = 0
+        self.counts = Counts()
         self.signs_of: dict[Hashable, Sequence[float]] = {}  # (L,) of labels met one by one
+
+    @property
+    def n_seen(self) -> int:
+        """Trials learned."""
+        return self.counts.seen
 
     def _vertices(self, pairs: Pairs, policy: str) -> tuple[Vertices, Vertices]:
         """Vertices (n,) of rows and of columns. policy: "learn", or the `unseen` of the classifier for predictions."""
@@ -190,7 +223,7 @@ class PairModel:
     def add(self, side: str, name: Hashable, value: Any) -> None:
         """A new id with its features or point."""
         table = self.rows if side == "rows" else self.cols
-        if name in table.number:
+        if table.place(name, "prior") != UNKNOWN:
             raise ValueError(f"id must be new; {name!r} is known among the {side}. Use another id.")
         if table.alike:
             raise ValueError(f"the {side} take ids without more being said; got {name!r}. Just learn it.")
@@ -210,20 +243,27 @@ class PairModel:
         """P(y = 1) of scores (n, L)."""
         raise NotImplementedError
 
-    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
-        """One pair with labels y (L,): whether anything changed."""
+    def one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> OneTrial:
+        """One pair with labels y (L,), about to be learned."""
         raise NotImplementedError
 
-    def _run(self, vertices: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
-        """A stream with labels y (n, L); scores may be signs where `values` are not wanted."""
+    def batch(self, pairs: Pairs, y: Floats, *, values: bool) -> Batch:
+        """Pairs with labels y (n, L), about to be learned; scores may be signs where `values` are not wanted.
+
+        New ids are known then, as if asked about.
+        """
         raise NotImplementedError
 
-    def _learned(self, *, ids: bool) -> dict[str, Any]:
+    def n_learned(self, task: int) -> int:
+        """Trials that went through a task, of which only differences say something."""
+        raise NotImplementedError
+
+    def _learned(self) -> dict[str, Any]:
         """The learner's part of the state."""
         raise NotImplementedError
 
-    def _take_back(self, state: Mapping[str, Any]) -> None:
-        """The learner's part of going back."""
+    def _take(self, state: Mapping[str, Any]) -> None:
+        """The learner's part of a state."""
         raise NotImplementedError
 
     # -- learning ---------------------------------------------------------------------------------------------------------
@@ -237,59 +277,118 @@ class PairModel:
         signs: Floats = self.signs(self.score_one(pair, policy)[None], self.n_seen)[0]
         return signs
 
-    def learn(self, pairs: Pairs, y: Floats, *, values: bool, verbose: int = 0) -> Trials:
-        """A stream with labels y (n, L), in order. After an error or an interrupt no trial was learned; new ids are known, as if asked about."""
-        vertices = self._vertices(pairs, "learn")
-        with going_back(_Learned(self)):
-            trials = self._run(vertices, y, values, verbose)
-            self.rows.fresh.difference_update(vertices[0].tolist())
-            self.cols.fresh.difference_update(vertices[1].tolist())
-            self.n_seen += len(y)
-            self.n_updates += int(trials.updated.sum())
-            self.n_mistakes += int(trials.wrong.sum())
-        return trials
-
-    def _count_one(self, i: int, j: int, updated: bool, wrong: bool) -> None:
-        self.rows.fresh.discard(i)
-        self.cols.fresh.discard(j)
-        self.n_seen += 1
-        self.n_updates += updated
-        self.n_mistakes += wrong
+    def count(self, rows: Sequence[int], cols: Sequence[int], counts: Counts) -> None:
+        """These vertices have observations now, and so many trials were learned in all."""
+        self.rows.fresh.difference_update(rows)
+        self.cols.fresh.difference_update(cols)
+        self.counts = counts
 
     # -- state ------------------------------------------------------------------------------------------------------------
 
-    def state(self, *, ids: bool = True) -> dict[str, Any]:
-        """What was learned, as plain data. Without `ids` what a stream changes, for `take_back`: about the work of one trial."""
-        learned = self._learned(ids=ids)
+    def state(self) -> dict[str, Any]:
+        """What was learned, as plain data."""
         return {
-            **({"tables": [self.rows.state(), self.cols.state()]} if ids else {}),
+            "tables": [self.rows.state(), self.cols.state()],
             "fresh": [np.array(sorted(table.fresh), np.int64) for table in (self.rows, self.cols)],
-            **learned,
-            **{name: getattr(self, name) for name in _COUNTS},
+            **self._learned(),
+            **dict(zip(_COUNTS, self.counts, strict=True)),
         }
 
-    def take_back(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state of this model. ValueError where it is not of these options."""
+    def take(self, state: Mapping[str, Any]) -> None:
+        """A state, by a model just begun with the options of the one it is of. ValueError where it is not of these options."""
+        for table, part in zip((self.rows, self.cols), state["tables"], strict=True):
+            table.grow_from(part)
         if min(int(state[name]) for name in _COUNTS) < 0:
             raise ValueError("counts must not be negative; they are")
         for table, fresh in zip((self.rows, self.cols), state["fresh"], strict=True):
             whole("fresh", distinct=True, high=table.side.size - 1).check(fresh, "fresh vertices", {})
             table.fresh = set(fresh.tolist())
-        self._take_back(state)
-        self.n_seen, self.n_updates, self.n_mistakes = (int(state[name]) for name in _COUNTS)
-
-    def take(self, state: Mapping[str, Any]) -> None:
-        """A whole state, by a model just begun with the options of the one it is of."""
-        for table, part in zip((self.rows, self.cols), state["tables"], strict=True):
-            table.grow_from(part)
-        self.take_back(state)
+        self._take(state)
+        self.counts = Counts(*(int(state[name]) for name in _COUNTS))
 
 
-class _Learned:
-    """The part of a model that a stream changes, to go back to; ids and their side information only grow, and stay."""
+class OneTrial:
+    """`Steps` of one pair."""
 
-    def __init__(self, model: PairModel) -> None:
-        self._model, self.take_back = model, model.take_back
+    updated = False  # whether it has changed anything
 
-    def state(self) -> dict[str, Any]:
-        return self._model.state(ids=False)
+    def __init__(self, model: PairModel, i: int, j: int, y: Sequence[float]) -> None:
+        self._model, self._pair, self._y, self._first = model, (i, j), y, model.counts
+
+    def run(self) -> None:
+        """See `Steps`."""
+        raise NotImplementedError
+
+    def keep(self) -> None:
+        """See `Steps`."""
+        raise NotImplementedError
+
+    def _count(self, updated: bool, wrong: bool) -> None:
+        (i, j), (seen, updates, mistakes) = self._pair, self._first
+        self._model.count((i,), (j,), Counts(seen + 1, updates + updated, mistakes + wrong))
+        self.updated = updated
+
+
+class Batch:
+    """`Steps` of pairs, block by block; what was predicted before each of them."""
+
+    def __init__(self, model: PairModel, vertices: tuple[Vertices, Vertices], y: Floats) -> None:
+        self._model, self._y = model, y
+        self._i, self._j = (np.ascontiguousarray(part, dtype=np.int32) for part in vertices)
+        self._labels, self._answers = np.ascontiguousarray(y.T), np.empty(y.shape[::-1])  # (L, n): a task has a row
+        self._updated, self._wrong = np.ones(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
+        self._begun, self._first = [model.n_learned(k) for k in range(y.shape[1])], model.counts
+        self.n_learned = 0  # of the first trials, and counted
+        self._due = 0  # trials that are learned in the end, since `_open` was called for the last of them
+
+    def run(self, verbose: int = 0) -> None:
+        """Learn all pairs, in order."""
+        n, cuts = len(self._y), self._cuts()
+        opening = set(cuts.tolist())
+        for part in in_slices(n, max(1, self._model.trials_at_once // self._y.shape[1]), verbose, "pairs"):
+            inside = cuts[np.searchsorted(cuts, part.start, "right") : np.searchsorted(cuts, part.stop)]
+            for start, stop in pairwise([part.start, *inside.tolist(), min(part.stop, n)]):
+                if start in opening:
+                    self._due = start + 1
+                    self._open(start)
+                self._learn(0, start, stop)
+                self.keep()
+
+    def keep(self) -> None:
+        """See `Steps`."""
+        start, stop = self.n_learned, max(self._done(0), self._due)
+        if self._done(0) < self._due:
+            self._open(self._due - 1)
+        for k in range(len(self._begun)):
+            if self._done(k) < stop:
+                self._learn(k, self._done(k), stop)
+        if start < stop:
+            self._note(start, stop)
+            seen, updates, mistakes = self._first
+            counts = Counts(
+                seen + stop, updates + int(self._updated[:stop].sum()), mistakes + int(self._wrong[:stop].sum())
+            )
+            self._model.count(self._i[start:stop].tolist(), self._j[start:stop].tolist(), counts)
+            self.n_learned = stop
+
+    def _done(self, task: int) -> int:
+        return self._model.n_learned(task) - self._begun[task]
+
+    def trials(self) -> Trials:
+        """What was predicted."""
+        raise NotImplementedError
+
+    def _learn(self, task: int, start: int, stop: int) -> None:
+        """Trials start to stop of a task, whose answers go into its row; those before are learned."""
+        raise NotImplementedError
+
+    def _note(self, start: int, stop: int) -> None:
+        """Fill in where trials start to stop, which every task has learned, were wrong and changed something; again, if asked again."""
+        raise NotImplementedError
+
+    def _cuts(self) -> NDArray[np.int64]:
+        """Trials, ascending, that need `_open`."""
+        return np.empty(0, np.int64)
+
+    def _open(self, trial: int) -> None:
+        """What a trial needs before it is learned; again, if asked again."""

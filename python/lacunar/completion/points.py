@@ -53,23 +53,20 @@ class GrowingGram:
             )
         return w, remainder
 
-    def append(self, w: Floats, remainder: float, own: float) -> None:
-        """The point belongs to the Gram matrix."""
+    def put(self, n: int, direction: tuple[Floats, float], own: float) -> None:
+        """Point n, the last one, belongs to the Gram matrix."""
+        w, remainder = direction
+        basis = [point for point in self._basis if point < n]
         if remainder > _ROUNDING * own:
-            rank = len(self._basis)
+            rank = len(basis)
             if rank == w.size:
-                rows = np.zeros((self._rows.size, 2 * rank))
-                rows[:, :rank] = self._rows.rows
+                rows = np.zeros((n, 2 * rank))
+                rows[:, :rank] = self._rows.rows[:n, :rank]
                 self._rows, w = RowStore(rows), np.concatenate([w, np.zeros(rank)])
             w[rank] = np.sqrt(remainder)
-            self._basis.append(self._rows.size)
-        self._rows.append(w)
-        self._own = np.append(self._own, own)
-
-    def cut(self, n: int) -> None:
-        """Only the first n points."""
-        self._rows.size, self._own = min(n, self._rows.size), self._own[:n]
-        self._basis = [point for point in self._basis if point < n]
+            basis.append(n)
+        self._rows.put(n, w)
+        self._own, self._basis = np.append(self._own[:n], own), basis
 
 
 def min_transform(x: Floats, r: float) -> Floats:
@@ -80,7 +77,7 @@ def min_transform(x: Floats, r: float) -> Floats:
 class FunctionState(DenseState):
     """K grown from a kernel function, one point at a time; the k-th point costs k values of the function.
 
-    f and its options as of `KernelFunction`, radius the largest f(x, x) for normalize=False. A point is taken whole or not at all.
+    f and its options as of `KernelFunction`, radius the largest f(x, x) for normalize=False.
     """
 
     grows = True
@@ -104,7 +101,7 @@ class FunctionState(DenseState):
         self.digest = digest_of(ids=ids, function=name, options=self.options, points=self._plain_points(0))
         self._n_begun = self.size
 
-    def grow(self, value: Any) -> int:
+    def read(self, value: Any) -> Any:
         """A point of the function's domain."""
         point = self._read(value)
         raw, own = self._raw(point)
@@ -115,29 +112,17 @@ class FunctionState(DenseState):
                 f"the kernel of a point with itself must be above 0; got {own} for {shown(value)}. Raise epsilon."
             )
         direction = None if self._gram is None else self._gram.direction(raw, own, value)
-        column, scaled = self._scaled(raw, own, value)  # the last that may refuse
-        n = self._size
-        try:
-            if self.f in VECTORS:
-                self._vectors = self._vectors or RowStore(np.empty((0, point.size)))
-                self._vectors.append(point)
-            self._points.append(point)
-            self._own.append(own)
-            if self._gram is not None and direction is not None:
-                self._gram.append(*direction, own)
-            return self.append(column, scaled)
-        except BaseException:  # memory may end between two of them
-            self._cut(n)
-            raise
+        return point, own, direction, *self._scaled(raw, own, value)
 
-    def _cut(self, n: int) -> None:
-        """Only the first n points."""
-        del self._points[n:], self._own[n:]
-        self._size = n
-        if self._vectors is not None:
-            self._vectors.size = n
+    def put(self, vertex: int, point: Any) -> None:
+        value, own, direction, column, scaled = point
+        if self.f in VECTORS:
+            self._vectors = self._vectors or RowStore(np.empty((0, value.size)))
+            self._vectors.put(vertex, value)
+        self._points[vertex:], self._own[vertex:] = [value], [own]
         if self._gram is not None:
-            self._gram.cut(n)
+            self._gram.put(vertex, direction, own)
+        self.put_column(vertex, column, scaled)
 
     def _scaled(self, raw: Floats, own: float, value: Any) -> tuple[Floats, float]:
         """Kernel values (n,) and that of the point itself, on a diagonal of at most 1."""

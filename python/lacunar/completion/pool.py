@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, completed
-from lacunar._log import in_slices
+from lacunar._lock import within_row
 from lacunar._typing import Floats
 from lacunar.completion.features import FeatureState
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
 from lacunar.completion.modes import KernelModes, leading_modes
-from lacunar.completion.pair_model import UNKNOWN, PairModel, Pairs, Trials, Vertices
+from lacunar.completion.pair_model import UNKNOWN, Batch, OneTrial, PairModel, Pairs, Trials
 from lacunar.completion.side import (
     Join,
     JoinedState,
@@ -31,7 +31,6 @@ MOST_FEATURES = 16  # of one side; more are turned into so many directions
 _MOST_LEVELS = 64  # of a category that has majorities of its own
 _MOST_NUMBERS = 2**24  # of one expert's covariances at the beginning: 128 MB
 _DIFFUSION = 5.0
-_SLICE = 4096  # trials between two looks for Ctrl-C; the cuts change no bit
 _PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _RULE = {
@@ -232,12 +231,16 @@ class SideFeatures:
         """Whether no vertex opens a direction any more."""
         return all(modes.full for modes in self._modes)
 
-    def open(self, vertex: int) -> bool:
-        """Takes in a vertex that is learned for the first time; whether features have gained a direction."""
-        opening = [modes for modes in self._modes if modes.opens(vertex)]
-        for modes in opening:
-            modes.open(vertex)
-        return bool(opening)
+    @property
+    def n_directions(self) -> int:
+        """Directions that vertices have opened."""
+        return sum(len(modes.landmarks) for modes in self._modes)
+
+    def open(self, vertex: int) -> None:
+        """Takes in a vertex that is learned for the first time."""
+        for modes in self._modes:
+            if modes.opens(vertex):
+                modes.open(vertex)
 
 
 def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideInformation, SideState]]:
@@ -280,10 +283,9 @@ class PoolModel(PairModel):
             SideFeatures(cols.described, cols.side, _most_features(rows.base)),
         ]
         alike = rows.side.digest == cols.side.digest
-        grows = any(
-            side.has_growing_kernel for side in self.side_features
-        )  # directions of rows are not those of columns
-        self._same = alike and not grows and min(side.d for side in self.side_features) > 0
+        self.has_growing_kernel = any(side.has_growing_kernel for side in self.side_features)
+        # Directions of rows are not those of columns.
+        self._same = alike and not self.has_growing_kernel and min(side.d for side in self.side_features) > 0
         self._shared_ids = self._same or (rows.alike and cols.alike and rows.base == cols.base)
         self._make_pools(n_tasks)
 
@@ -301,6 +303,7 @@ class PoolModel(PairModel):
         self._sizes = self._sizes_now()
         tables = [side.plain(0, size) for side, size in zip(self.side_features, self._sizes, strict=True)]
         self.pools = [_core.PairPool(options, *tables) for _ in range(n_tasks)]
+        self._directions = [side.n_directions for side in self.side_features]  # that the pools know of
         self._named = [len(table.number) for table in self._tables]
         self._mirror(self._tables[0].number)
         groups = [
@@ -371,10 +374,10 @@ class PoolModel(PairModel):
         mirrored = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
         scores = np.empty(len(self.pools))
         for k, pool in enumerate(self.pools):
-            scores[k] = 2 * pool.ask_one(i, j, *mirrored, self._odds_of_lower(k, scores)) - 1
+            scores[k] = 2 * pool.ask_one(i, j, *mirrored, self.odds_of_lower(k, scores)) - 1
         return scores
 
-    def _odds_of_lower(self, k: int, scores: Floats) -> list[float]:
+    def odds_of_lower(self, k: int, scores: Floats) -> list[float]:
         """Log-odds of the task before, of its score in `scores` (L,); none where there is one task."""
         if len(self.pools) == 1:
             return []
@@ -402,81 +405,54 @@ class PoolModel(PairModel):
         scores = np.empty((len(i), len(self.pools)))
         for k, pool in enumerate(self.pools):
             out = np.empty(len(i))
-            pool.ask(i, j, *mirrored, self._outside_odds(k, scores), out)
+            pool.ask(i, j, *mirrored, self.outside_odds(k, scores[:, k - 1]), out)
             scores[:, k] = 2 * out - 1
         return scores
 
-    def _outside_odds(self, k: int, scores: Floats) -> Floats:
-        """Log-odds (n, E) of experts from outside the core: where tasks are several the one before, nan in the first."""
-        extra = np.full((len(scores), int(len(self.pools) > 1)), np.nan)
+    def outside_odds(self, k: int, lower: Floats) -> Floats:
+        """Log-odds (n, E) of experts from outside the core: where tasks are several the one before, of its scores; nan in the first."""
+        extra = np.full((len(lower), int(len(self.pools) > 1)), np.nan)
         if k:
-            extra[:, 0] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
+            extra[:, 0] = _log_odds(0.5 * (1.0 + lower))
         return extra
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
-    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
+    def one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> OnePoolTrial:
         """One pair with labels y (L,)."""
         i, j = self._vertices_one(pair, "learn")
         self._grow()
-        self._open(i, j)
-        scores, wrong = np.empty(len(self.pools)), False
-        for k, (pool, label) in enumerate(zip(self.pools, y, strict=True)):
-            scores[k] = score = 2 * pool.learn_one(i, j, label, self._odds_of_lower(k, scores)) - 1
-            wrong = wrong or (score >= 0) != (label > 0)
-        self._count_one(i, j, True, wrong)
-        return True
+        return OnePoolTrial(self, i, j, y)
 
-    def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
-        i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in pairs)
-        scores = np.empty(y.shape)
-        for part in self._stretches(i, j):
-            for k, pool in enumerate(self.pools):
-                self._run_pool(k, pool, i[part], j[part], y[part], scores[part], verbose)
-        wrong = ((scores >= 0) != (y > 0)).any(axis=1)
-        return Trials(scores, self.probabilities(scores), np.ones(len(y), dtype=bool), wrong)
+    def batch(self, pairs: Pairs, y: Floats, *, values: bool) -> PoolBatch:
+        """Pairs with labels y (n, L)."""
+        batch = PoolBatch(self, self._vertices(pairs, "learn"), y)
+        self._grow()
+        return batch
 
-    def _run_pool(
-        self,
-        k: int,
-        pool: _core.PairPool,
-        i: NDArray[np.int32],
-        j: NDArray[np.int32],
-        y: Floats,
-        scores: Floats,
-        verbose: int,
-    ) -> None:
-        """A stream with labels y (n, L) through the pool of task k, which fills in its column of scores (n, L)."""
-        labels, out, extra = np.ascontiguousarray(y[:, k]), np.empty(len(y)), self._outside_odds(k, scores)
-        for part in in_slices(len(y), _SLICE, verbose, "pairs"):
-            pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
-        scores[:, k] = 2 * out - 1
+    def n_learned(self, task: int) -> int:
+        """Trials that the pool of a task has learned."""
+        return self.pools[task].n_seen
 
     # -- kernels that grow --------------------------------------------------------------------------------------------
 
-    def _stretches(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> Iterator[slice]:
-        """Parts of a stream, between which vertices that are learned for the first time open directions."""
-        first = 0
-        for trial in self._first_trials(i, j):
-            if trial > first:
-                yield slice(first, trial)
-                first = trial
-            self._open(int(i[trial]), int(j[trial]))
-        yield slice(first, len(i))
-
-    def _first_trials(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> list[int]:
-        """Trials at which a side that is not settled meets a vertex for the first time."""
+    def first_trials(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Trials at which a side that is not settled meets a vertex for the first time, ascending."""
         trials: set[int] = set()
         for side, table, vertices in zip(self.side_features, self._tables, (i, j), strict=True):
             if not side.settled and table.fresh:
                 values, places = np.unique(vertices, return_index=True)
                 trials.update(places[np.isin(values, list(table.fresh))].tolist())
-        return sorted(trials)
+        return np.array(sorted(trials), np.int64)
 
-    def _open(self, i: int, j: int) -> None:
+    def open(self, i: int, j: int) -> None:
         """Tells the pools of directions that a pair's vertices open, where they were never learned."""
         for k, (side, table, vertex) in enumerate(zip(self.side_features, self._tables, (i, j), strict=True)):
-            if not side.settled and vertex in table.fresh and side.open(vertex):
+            if not side.has_growing_kernel:
+                continue
+            if vertex in table.fresh:
+                side.open(vertex)
+            if side.n_directions != self._directions[k]:
                 self._renew(k)
 
     def _renew(self, side: int) -> None:
@@ -484,6 +460,7 @@ class PoolModel(PairModel):
         phi = self.side_features[side].plain(0, self._sizes[side])["phi"]
         for pool in self.pools:
             pool.set_features(side, phi)
+        self._directions[side] = self.side_features[side].n_directions
 
     # -- weights --------------------------------------------------------------------------------------------------------
 
@@ -499,17 +476,16 @@ class PoolModel(PairModel):
 
     # -- state ----------------------------------------------------------------------------------------------------------
 
-    def _learned(self, *, ids: bool) -> dict[str, Any]:
+    def _learned(self) -> dict[str, Any]:
         self._grow()
         return {
-            **({"side_features": [side.state() for side in self.side_features]} if ids else {}),
+            "side_features": [side.state() for side in self.side_features],
             "landmarks": [side.landmarks for side in self.side_features],
-            "pools": [pool.state(ids) for pool in self.pools],
+            "pools": [pool.state(True) for pool in self.pools],
         }
 
-    def _take_back(self, state: Mapping[str, Any]) -> None:
-        if "side_features" in state:
-            self._take_features(state)
+    def _take(self, state: Mapping[str, Any]) -> None:
+        self._take_features(state)
         for k, (side, landmarks) in enumerate(zip(self.side_features, state["landmarks"], strict=True)):
             if landmarks != side.landmarks:
                 side.set_landmarks(landmarks, self._sizes[k])
@@ -554,3 +530,64 @@ class PoolModel(PairModel):
             or not np.isfinite(path).all()
         ):
             raise ValueError("the path of weights must be finite rows; it is not. Take the state again.")
+
+
+class OnePoolTrial(OneTrial):
+    """One pair on its way through the pools."""
+
+    _model: PoolModel
+
+    def __init__(self, model: PoolModel, i: int, j: int, y: Sequence[float]) -> None:
+        super().__init__(model, i, j, y)
+        self._scores, self._begun = np.empty(len(y)), [pool.n_seen for pool in model.pools]
+        self._due = model.has_growing_kernel
+
+    def run(self) -> None:
+        """See `Steps`."""
+        if not self._due:
+            self._learn(0, self._model.pools[0])
+
+    def keep(self) -> None:
+        """See `Steps`."""
+        pools, scores = self._model.pools, self._scores
+        if self._due:  # what it opens is of no use to others
+            self._model.open(*self._pair)
+        elif pools[0].n_seen == self._begun[0]:
+            return
+        wrong = False
+        for k, pool in enumerate(pools):
+            if pool.n_seen == self._begun[k]:
+                self._learn(k, pool)
+            scores[k] = score = 2 * pool.mixture - 1
+            wrong = wrong or (score >= 0) != (self._y[k] > 0)
+        self._count(True, wrong)
+
+    def _learn(self, task: int, pool: _core.PairPool) -> None:
+        within_row(pool.learn_one, *self._pair, self._y[task], self._model.odds_of_lower(task, self._scores))
+
+
+class PoolBatch(Batch):
+    """Pairs on their way through the pools."""
+
+    _model: PoolModel
+
+    def trials(self) -> Trials:
+        """What was predicted."""
+        scores = 2 * self._answers.T - 1
+        return Trials(scores, self._model.probabilities(scores), self._updated, self._wrong)
+
+    def _learn(self, task: int, start: int, stop: int) -> None:
+        part = slice(start, stop)
+        extra = self._model.outside_odds(task, 2 * self._answers[task - 1, part] - 1)
+        arrays = self._i[part], self._j[part], self._labels[task, part], extra, self._answers[task, part]
+        within_row(self._model.pools[task].run, *arrays, None)
+
+    def _note(self, start: int, stop: int) -> None:
+        positive = 2 * self._answers[:, start:stop] - 1 >= 0
+        self._wrong[start:stop] = (positive != (self._labels[:, start:stop] > 0)).any(axis=0)
+
+    def _cuts(self) -> NDArray[np.int64]:
+        return self._model.first_trials(self._i, self._j)
+
+    def _open(self, trial: int) -> None:
+        self._model.open(int(self._i[trial]), int(self._j[trial]))

@@ -67,15 +67,21 @@ class SideState:
         raise TypeError(f"only side information of kind 'factor' has a factor; this is {self.kind!r}. Use apply().")
 
     def grow(self, value: Any) -> int:
-        """Takes one more vertex, whole or not at all, and returns its number."""
+        """Takes one more vertex and returns its number."""
+        vertex = self.size
+        self.put(vertex, self.read(value))
+        return vertex
+
+    def read(self, value: Any) -> Any:
+        """What `put` wants of one more vertex; ValueError or TypeError for what cannot be taken."""
         raise ValueError(
             f"this side information knows {self.size} ids and takes no more; got {shown(value)}. Use side information that "
             "grows (Identity(), KernelFunction, Features with the new row's features)."
         )
 
-    def shrink(self, size: int) -> None:
-        """Forget the vertices from `size` on: of states that grow and have a factor."""
-        raise TypeError(f"side information of kind {self.kind!r} does not shrink. Begin it again.")
+    def put(self, vertex: int, point: Any) -> None:
+        """Takes one more vertex, number `size`, as `read`. After an interrupt it may be called again, with the same."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """Plain data of what has grown since the beginning, and the digest of what it grew from."""
@@ -109,14 +115,14 @@ class RowStore:
         """The rows so far, a view (n, d)."""
         return self._buffer[: self.size]
 
-    def append(self, row: Floats) -> None:
-        """One more row (d,)."""
-        if self.size == len(self._buffer):
-            wider = np.empty((max(8, 2 * self.size), self._buffer.shape[1]))
-            wider[: self.size] = self.rows
+    def put(self, n: int, row: Floats) -> None:
+        """Row n (d,), the last one."""
+        if n == len(self._buffer):
+            wider = np.empty((max(8, 2 * n), self._buffer.shape[1]))
+            wider[:n] = self._buffer
             self._buffer = wider
-        self._buffer[self.size] = row
-        self.size += 1
+        self._buffer[n] = row
+        self.size = n + 1
 
 
 def digest_of(**parts: Any) -> str:
@@ -336,9 +342,8 @@ class DenseState(SideState):
         K.flags.writeable = False
         return K
 
-    def append(self, column: Floats, own: float) -> int:
-        """One more vertex with its kernel values (size,) and its own one; doubles the memory where it is full."""
-        n = self._size
+    def put_column(self, n: int, column: Floats, own: float) -> None:
+        """Vertex n, the last one, with its kernel values (n,) and its own one; doubles the memory where it is full."""
         if n == len(self._K):
             wider = np.zeros((max(8, 2 * n), max(8, 2 * n)))
             wider[:n, :n] = self._K
@@ -346,7 +351,6 @@ class DenseState(SideState):
         self._K[n, :n] = self._K[:n, n] = column
         self._K[n, n] = own
         self._size = n + 1
-        return n
 
     @property
     def buffer(self) -> Floats:
@@ -417,9 +421,9 @@ class FactorState(SideState):
         product: Floats = Phi @ (Phi.T @ V) + self.own * V + self.const * V.sum(axis=0)
         return product
 
-    def shrink(self, size: int) -> None:
-        """Back to `size` vertices."""
-        self._phi.size = min(self._phi.size, size)
+    def put(self, vertex: int, point: Any) -> None:
+        """A row of Phi (d,)."""
+        self._phi.put(vertex, point)
 
     def factor(self) -> tuple[Floats, float, float]:
         """Phi is a read-only view (n, d)."""
@@ -433,10 +437,9 @@ class IdentityState(FactorState):
 
     grows = True
 
-    def grow(self, value: Any) -> int:
-        """Any id: the next vertex."""
-        self._phi.append(np.empty(0))
-        return self.size - 1
+    def read(self, value: Any) -> Any:
+        """Nothing is wanted of an id."""
+        return np.empty(0)
 
     def _grown(self) -> dict[str, Any]:
         return {"size": self.size}
@@ -482,8 +485,11 @@ class MixedState(SideState):
         Phi, own, const = self.base.factor()
         return np.sqrt(self.info) * Phi, self.info * own + self.own, self.info * const + self.const
 
-    def grow(self, value: Any) -> int:
-        return self.base.grow(value)
+    def read(self, value: Any) -> Any:
+        return self.base.read(value)
+
+    def put(self, vertex: int, point: Any) -> None:
+        self.base.put(vertex, point)
 
     def _grown(self) -> dict[str, Any]:
         return {"base": self.base.state()}
@@ -642,21 +648,17 @@ class JoinedState(SideState):
         Phis, owns, consts = zip(*(part.factor() for part in self.parts), strict=True)
         return np.hstack(Phis) / np.sqrt(len(Phis)), float(np.mean(owns)), float(np.mean(consts))
 
-    def grow(self, value: Any) -> int:
+    def read(self, value: Any) -> Any:
         """What every part wants of one more id, in their order."""
-        if not self.grows or isinstance(value, str) or np.ndim(value) == 0 or len(value) != len(self.parts):
+        if not self.grows or not isinstance(value, list | tuple | np.ndarray) or len(value) != len(self.parts):
             raise ValueError(
                 f"a new id must come with {len(self.parts)} values, one for each side information; got {shown(value)}."
             )
-        begun, vertex = self.size, self.size
-        try:
-            for part, piece in zip(self.parts, value, strict=True):
-                vertex = part.grow(piece)
-        except BaseException:
-            for part in self.parts:
-                part.shrink(begun)
-            raise
-        return vertex
+        return [part.read(piece) for part, piece in zip(self.parts, value, strict=True)]
+
+    def put(self, vertex: int, point: Any) -> None:
+        for part, piece in zip(self.parts, point, strict=True):
+            part.put(vertex, piece)
 
     def _grown(self) -> dict[str, Any]:
         return {f"part{k}": part.state() for k, part in enumerate(self.parts)}

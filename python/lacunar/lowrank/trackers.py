@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar import _core
 from lacunar._latent import LARGEST_CORE_RANK
-from lacunar._lock import WholeRows, changes, reads
+from lacunar._lock import WholeRows, changes, reads, within_row
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
@@ -102,11 +102,7 @@ class Tracker:
         trace = trace or Trace.of(rows)
         self._add_columns(rows)
         for start in range(0, len(order), _SLICE):
-            try:
-                bad = self._pass(rows, labels, order[start : start + _SLICE], *trace)
-            except MemoryError as error:
-                error.within_row = True  # type: ignore[attr-defined]
-                raise
+            bad = within_row(self._pass, rows, labels, order[start : start + _SLICE], *trace)
             if bad >= 0:
                 raise NotFiniteError(
                     f"values must stay finite; those of row {int(order[start + bad])} overflow. Scale the columns, or "

@@ -38,7 +38,7 @@ struct MegStream {
   std::uint8_t* updated;  // (count)
 };
 
-// What is kept of the past beside the form, saved and restored with it. Both bounds are certain: an update raises the
+// What is kept of the past beside the form, saved with it. Both bounds are certain: an update raises the
 // largest eigenvalue of S A S by step |x|^2 at most, and by Golden and Thompson (as in the paper's proof)
 //   tr exp(S A S + s x x^T) <= tr exp(S A S) + (e^(s |x|^2) - 1) / |x|^2 x^T exp(S A S) x,
 // whose last factor is the y_bar + 1 just bracketed.
@@ -80,8 +80,9 @@ class Meg {
   // log_score: of the pair as things stand, or NaN where nobody asked; it keeps the bound tight.
   bool learn(Index i, Index j, double change, double log_score);
 
-  // The first trial that failed, or -1; after a failure everything is as before the call.
+  // The first trial that failed, or -1; after a failure, or an exception, those before it are learned.
   Offset run(const MegStream& stream, MegStatus& status);
+  Offset n_seen() const { return n_seen_; }  // trials of `run` and `learn` so far
 
   MegForm& form() { return *form_; }
   MegClock& clock() { return clock_; }
@@ -93,6 +94,7 @@ class Meg {
 
   std::unique_ptr<MegForm> form_;
   double log_scale_, tol_;
+  Offset n_seen_ = 0;
   std::vector<double> thresholds_;
   MegClock clock_;
   MegLanczos lanczos_;

@@ -31,11 +31,6 @@ class MegForm {
 
   // A += change z z^T for the open pair, which is kept; false, and nothing changed, when a sum would not be finite.
   virtual bool add(double change) = 0;
-
-  // Changes since `mark` are undone by `rollback`, bit for bit.
-  virtual void mark() = 0;
-  virtual void rollback() = 0;
-  virtual void forget_mark() = 0;
 };
 
 // What a kernel form has learned: the vertices in their seats, the sums of their steps, and cells by seats.
@@ -64,9 +59,6 @@ class MegKernelForm final : public MegForm {
   Offset dimension() const override { return 0; }
   Offset fresh() const override { return !row_touched_[row_] + !col_touched_[col_]; }
   bool add(double change) override;
-  void mark() override;
-  void rollback() override;
-  void forget_mark() override;
 
   MegCellState state() const;
   // A state in place of what was learned. False, and nothing changed, where a vertex is named twice, is not there, or
@@ -74,11 +66,6 @@ class MegKernelForm final : public MegForm {
   bool take(const MegCellState& state);
 
  private:
-  struct Change {
-    Index row, col;
-    double cell, row_sum, col_sum;
-    char row_touched, col_touched;
-  };
   void fit_sums();
   void touch(Index row, Index col) { row_touched_[row] = col_touched_[col] = 1; }
 
@@ -87,8 +74,7 @@ class MegKernelForm final : public MegForm {
   std::vector<double> row_sums_, col_sums_;      // Y 1 and Y^T 1 over the seats, padded
   std::vector<char> row_touched_, col_touched_;  // whether a seat has seen an update
   Index row_ = -1, col_ = -1;
-  bool row_is_new_ = false, col_is_new_ = false, marked_ = false;
-  std::vector<Change> changes_;
+  bool row_is_new_ = false, col_is_new_ = false;
 };
 
 // Features alone, K = Phi Phi^T on either side: log W lives in the d x d matrix L = sum of step y x x^T with
@@ -107,9 +93,6 @@ class MegFeatureForm final : public MegForm {
   Offset dimension() const override { return d_rows_ + d_cols_; }
   Offset fresh() const override { return 0; }
   bool add(double change) override;
-  void mark() override { kept_ = matrix_; }
-  void rollback() override { matrix_.swap(kept_); }
-  void forget_mark() override { kept_ = {}; }
 
   // Tables with as many rows or more and the same columns; false, and nothing changed, for others.
   bool grow(MegSource rows, MegSource cols);
@@ -119,7 +102,7 @@ class MegFeatureForm final : public MegForm {
   MegSource rows_, cols_;
   Offset d_rows_, d_cols_, length_;
   double scale_;
-  std::vector<double> matrix_, kept_, x_;
+  std::vector<double> matrix_, x_;
 };
 
 }  // namespace lacunar

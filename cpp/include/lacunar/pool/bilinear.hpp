@@ -55,7 +55,6 @@ using VertexLists = std::vector<std::vector<Observation>>;
 class TrialFeatures {
  public:
   explicit TrialFeatures(int width = 1) : width_(width) {}
-  void reserve();  // for one more trial, which then cannot fail
   void push(const double* f);
   void clear() { size_ = 0; }
   const double* of(Offset trial) const;

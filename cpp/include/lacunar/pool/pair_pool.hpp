@@ -44,10 +44,8 @@ class CellCounts {
   struct Pair {
     std::int32_t negative, positive;
   };
-  void reserve(Index i, Index j);  // for one more cell, which then cannot fail
   Pair of(Index i, Index j) const;
   void add(Index i, Index j, double y);
-  void remove(Index i, Index j, double y);
 
  private:
   struct Part {
@@ -115,14 +113,14 @@ class PairPool {
   // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
   double probability(Index i, Index j, const double* extra, Mirrored mirrored);
   // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
-  // null.
+  // null. Where memory ends within a trial, the pool is of no more use.
   void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
            double* chances);
   const std::vector<double>& odds() const { return odds_; }
+  double mixture() const { return mixture_; }  // P(y = 1) of the pair asked last
   PoolState& state() { return s_; }
   std::vector<Bilinear>& models() { return models_; }
   void remember(PairHistory seen);  // this history instead of the present one
-  void forget_since(Offset n);      // the history's first n trials
   bool stands(const RefitState& at) const;  // whether a refit of the present history can have come there
   std::vector<double> weights() const;
 
@@ -152,7 +150,6 @@ class PairPool {
   void learn_counts(Index i, Index j, double y);
   void learn_mixer(int k, double y);
   void learn_hedge(double y);
-  void reserve(Index i, Index j);
   void begin_refit();
   void next_model(Offset first);
   void refit();

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
-from lacunar._log import in_slices
+from lacunar._lock import within_row
 from lacunar._typing import Floats
 from lacunar.completion.side import DenseState, SideState
 from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whole
@@ -34,7 +34,6 @@ _TABLE_TOP, _SQUARES_TOP = 10.0, 25.0
 _TOGETHER = 32  # processes at a time
 _MOST_STEPS = 200  # then one by one, where the core has its own limit
 _FEW_FEATURES = 512  # features in all, up to which the state may be their square
-_SLICE = 512  # trials between two looks for Ctrl-C
 _CELLS = {
     "row_seats": whole("row seats", distinct=True, dtype=np.int32),
     "col_seats": whole("col seats", distinct=True, dtype=np.int32),
@@ -85,7 +84,7 @@ class CoreSide:
             self._written = DenseState(state.dense(), None, "")
         for k in range(self._written.size, state.size):
             column = state.columns([k])[:, 0]
-            self._written.append(column[:k], float(column[k]))
+            self._written.put_column(k, column[:k], float(column[k]))
         return self._written.buffer
 
 
@@ -138,7 +137,7 @@ class Engine:
 
     def score(self, i: int, j: int) -> float:
         """y_bar, inf where its logarithm passes 709."""
-        return float(_y_bar(np.float64(self.log_score(i, j))))
+        return float(y_bar_of(np.float64(self.log_score(i, j))))
 
     def decide(self, i: int, j: int, y: float, gamma: float, *, strict: bool = False) -> tuple[int, bool]:
         """The sign of y_bar (0 counts as +1) and whether y y_bar <= gamma (< when strict), without the value."""
@@ -168,30 +167,35 @@ class Engine:
         conservative: bool = False,
         strict: bool = False,
         values: bool = False,
-        verbose: int = 0,
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
 
         steps: one number, or one a trial. Returns y_bar of every trial when `values`, else its sign, and where it updated. After an
-        error or an interrupt some trials may have been learned: whoever has called goes back to a state.
+        error or an interrupt the first `n_seen` trials are learned.
         """
         at_i, at_j = _indices(i), _indices(j)
         labels = np.ascontiguousarray(y, dtype=np.float64)
         step_of = np.ascontiguousarray(np.broadcast_to(np.asarray(steps, dtype=np.float64), len(at_i)))
         out, updated = np.empty(len(at_i)), np.empty(len(at_i), dtype=np.uint8)
         margin = 0.0 if conservative else float(gamma)
-        self._core.expect_pairs(at_i, at_j)
+        self.run_into(at_i, at_j, labels, step_of, out, updated, margin=margin, strict=strict, values=values)
+        return (y_bar_of(out) if values else out), updated.view(np.bool_)
+
+    def run_into(self, *trials: Any, margin: float, strict: bool, values: bool, first: int = 0) -> None:
+        """`run` on arrays of the core's dtypes: i, j, y, steps; then answers (log(y_bar + 1), or signs) and updates, filled as it goes."""
         self._forget()
-        for part in in_slices(len(at_i), _SLICE, verbose, "pairs"):  # whose cuts change no bit
-            trials = at_i[part], at_j[part], labels[part], step_of[part]
-            failed, status = self._core.run(*trials, margin, strict, values, out[part], updated[part])
-            if failed >= 0:
-                _refuse(status, part.start + failed)
-        return (_y_bar(out) if values else out), updated.view(np.bool_)
+        failed, status = within_row(self._core.run, *trials[:4], margin, strict, values, *trials[4:])
+        if failed >= 0:
+            _refuse(status, first + failed)
+
+    @property
+    def n_seen(self) -> int:
+        """Trials of `run`, and of `learn`, so far."""
+        return int(self._core.n_seen)
 
     def scores(self, i: ArrayLike, j: ArrayLike) -> Floats:
         """y_bar of many pairs: each by itself, or all by one eigendecomposition where that is less work."""
-        return np.asarray(_y_bar(self.log_scores(i, j)))
+        return np.asarray(y_bar_of(self.log_scores(i, j)))
 
     def log_scores(self, i: ArrayLike, j: ArrayLike) -> Floats:
         """log(y_bar + 1) of many pairs."""
@@ -292,21 +296,23 @@ def _indices(index: ArrayLike) -> NDArray[np.int32]:
     return np.ascontiguousarray(index, dtype=np.int32)
 
 
-def _y_bar(log_score: Floats | np.float64) -> Floats:
+def y_bar_of(log_score: Floats | np.float64) -> Floats:
+    """y_bar of log(y_bar + 1)."""
     with np.errstate(over="ignore"):
         return np.expm1(log_score)
 
 
 def _refuse(status: int, trial: int | None = None) -> NoReturn:
     where = "" if trial is None else f" in trial {trial}"
+    remains = "Nothing has changed." if trial is None else "The trials before it are learned."
     if status == _core.MEG_NOT_FINITE:
         raise FloatingPointError(
             f"scores must be finite; a sum over past steps is not{where}. The steps are too large or the kernel holds NaN: "
-            "use steps of at most 1. Nothing has changed."
+            f"use steps of at most 1. {remains}"
         )
     raise FloatingPointError(
         f"the exponential must converge within 1000 Lanczos steps; it did not{where}. The steps are too large: use steps of "
-        "at most 1. Nothing has changed."
+        f"at most 1. {remains}"
     )
 
 

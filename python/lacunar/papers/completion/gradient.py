@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._lock import within_row
 from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.completion.pair_classifier import PairClassifier
-from lacunar.completion.pair_model import UNKNOWN, IdTable, PairModel, Pairs, Trials, Vertices
+from lacunar.completion.pair_model import UNKNOWN, Batch, IdTable, OneTrial, PairModel, Pairs, Trials, Vertices
 from lacunar.completion.side import SideInformation, SideState
-from lacunar.papers.completion.engine import Engine
+from lacunar.papers.completion.engine import Engine, y_bar_of
 
 GAMMA = 1 / 3
 START_SLOPE = 1.0  # per gamma of score
@@ -145,29 +146,17 @@ class TunedEngine:
         """Step of each trial to come, (n,)."""
         return self.tuning.steps(n_seen, self.rows.counts(i) + self.cols.counts(j))
 
-    def update(self, i: int, j: int, y: float, score: float, n_seen: int) -> bool:
-        """One trial whose score is known already; whether it changed anything."""
+    def asks_update(self, y: float, score: float) -> bool:
+        """Whether a trial with this score is to change anything."""
         margin = y * score
         bound = 0.0 if self.tuning.conservative else self.tuning.gamma
-        if margin > bound or (self.tuning.strict and margin == bound):
-            return False
-        step = self.steps(n_seen, np.array([i]), np.array([j]))[0]
-        self.engine.grow()
-        self.engine.learn(i, j, float(step * y))
-        return True
+        return not (margin > bound or (self.tuning.strict and margin == bound))
 
-    def run(
-        self, i: Vertices, j: Vertices, y: Floats, n_seen: int, *, values: bool, verbose: int = 0
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """A whole stream in order: scores (or signs) before each update, and whether there was one."""
-        steps = self.steps(n_seen, i, j)
-        self.engine.grow()
-        rule = {"conservative": self.tuning.conservative, "strict": self.tuning.strict}
-        return self.engine.run(i, j, y, steps, self.tuning.gamma, **rule, values=values, verbose=verbose)
-
-    def take_back(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state of the engine."""
-        self.engine = Engine.from_state(state, self.engine.rows, self.engine.cols)
+    def run(self, *trials: Any, values: bool, first: int) -> None:
+        """Trials in order, the first of them number `first` of a batch; see `Engine.run_into`."""
+        tuning = self.tuning
+        margin = 0.0 if tuning.conservative else tuning.gamma
+        self.engine.run_into(*trials, margin=margin, strict=tuning.strict, values=values, first=first)
 
 
 class GradientModel(PairModel):
@@ -219,45 +208,113 @@ class GradientModel(PairModel):
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
-    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
-        """One pair with labels y (L,): whether anything changed. Once it has its vertices and scores, nothing in here can fail."""
+    def one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> OneGradientTrial:
+        """One pair with labels y (L,)."""
         i, j = self._vertices_one(pair, "learn")
         fresh = self._last is not None and self._last[:2] == (pair, self.n_seen)
         scores = self._last[2] if self._last is not None and fresh else self._scores_at(i, j)
-        wrong = bool((self.signs(scores[None], self.n_seen) != y).any())
-        updated = False
-        for member, curve, score, label in zip(self.members, self.curves, scores.tolist(), y, strict=True):
-            updated |= member.update(i, j, label, score, self.n_seen)
-            if self.calibrate:
-                curve.learn(score, label)
-        self._count_one(i, j, updated, wrong)
-        return updated
+        return OneGradientTrial(self, i, j, y, scores)
 
-    def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
-        values = values or self.calibrate  # else signs are enough, and cheaper
-        scores, p = np.empty(y.shape), np.empty(y.shape) if self.calibrate else None
-        updated = np.zeros(len(y), dtype=bool)
-        for k, (member, curve) in enumerate(zip(self.members, self.curves, strict=True)):
-            labels = np.ascontiguousarray(y[:, k])
-            scores[:, k], changed = member.run(*pairs, labels, self.n_seen, values=values, verbose=verbose)
-            updated |= changed
-            if p is not None:
-                p[:, k] = curve.learn_block(scores[:, k], labels)
-        return Trials(scores, p, updated, (self.signs(scores, self.n_seen) != y).any(axis=1))
+    def batch(self, pairs: Pairs, y: Floats, *, values: bool) -> GradientBatch:
+        """Pairs with labels y (n, L)."""
+        batch = GradientBatch(self, self._vertices(pairs, "learn"), y, values=values)
+        for member in self.members:
+            member.engine.grow()
+        return batch
+
+    def n_learned(self, task: int) -> int:
+        """Trials that the engine of a task has learned, among them all of a batch."""
+        return self.members[task].engine.n_seen
 
     # -- state --------------------------------------------------------------------------------------------------------
 
-    def _learned(self, *, ids: bool) -> dict[str, Any]:
+    def _learned(self) -> dict[str, Any]:
         return {
             "engines": [member.engine.state() for member in self.members],
             "curves": [list(curve.values) for curve in self.curves],
         }
 
-    def _take_back(self, state: Mapping[str, Any]) -> None:
+    def _take(self, state: Mapping[str, Any]) -> None:
         for member, engine in zip(self.members, state["engines"], strict=True):
-            member.take_back(engine)
+            member.engine = Engine.from_state(engine, member.engine.rows, member.engine.cols)
         curves_of(state["curves"], self.curves)
-        self._last = None
+
+
+class OneGradientTrial(OneTrial):
+    """One pair on its way through the engines; its scores are known."""
+
+    _model: GradientModel
+
+    def __init__(self, model: GradientModel, i: int, j: int, y: Sequence[float], scores: Floats) -> None:
+        super().__init__(model, i, j, y)
+        self._scores, self._wrong = scores, bool((model.signs(scores[None], model.n_seen) != y).any())
+        self._tasks = [k for k, member in enumerate(model.members) if member.asks_update(y[k], scores[k])]
+        self._begun = [(model.n_learned(k), curve.values) for k, curve in enumerate(model.curves)]
+        self._step = float(model.members[0].steps(model.n_seen, np.array([i]), np.array([j]))[0])
+
+    def run(self) -> None:
+        """The first engine that is to change learns; see `Steps`."""
+        if self._tasks:
+            self._learn(self._tasks[0])
+
+    def keep(self) -> None:
+        """See `Steps`."""
+        model = self._model
+        if self._tasks and model.n_learned(self._tasks[0]) == self._begun[self._tasks[0]][0]:
+            return
+        for k in self._tasks:
+            if model.n_learned(k) == self._begun[k][0]:
+                self._learn(k)
+        if model.calibrate:
+            for k, curve in enumerate(model.curves):
+                curve.values = self._begun[k][1]
+                curve.learn(float(self._scores[k]), self._y[k])
+        self._count(bool(self._tasks), self._wrong)
+
+    def _learn(self, task: int) -> None:
+        engine = self._model.members[task].engine
+        engine.grow()
+        within_row(engine.learn, *self._pair, self._step * self._y[task])
+
+
+class GradientBatch(Batch):
+    """Pairs on their way through the engines."""
+
+    _model: GradientModel
+
+    def __init__(self, model: GradientModel, vertices: tuple[Vertices, Vertices], y: Floats, *, values: bool) -> None:
+        super().__init__(model, vertices, y)
+        self._values = values or model.calibrate  # else signs are enough, and cheaper
+        self._changed = np.zeros(self._answers.shape, dtype=np.uint8)
+        self._probabilities = np.empty(y.shape)
+        self._steps = model.members[0].steps(model.n_seen, *vertices)
+        self._curves = {0: [curve.values for curve in model.curves]}  # after the trials counted
+
+    def trials(self) -> Trials:
+        """What was predicted."""
+        p = self._probabilities if self._model.calibrate else None
+        return Trials(np.ascontiguousarray(self._scores(slice(None))), p, self._updated, self._wrong)
+
+    def _scores(self, part: slice) -> Floats:
+        """y_bar of trials (n, L), or its signs."""
+        answers = self._answers[:, part].T
+        return np.asarray(y_bar_of(answers)) if self._values else answers
+
+    def _learn(self, task: int, start: int, stop: int) -> None:
+        part, member = slice(start, stop), self._model.members[task]
+        arrays = self._i[part], self._j[part], self._labels[task, part], self._steps[part]
+        member.run(*arrays, self._answers[task, part], self._changed[task, part], values=self._values, first=start)
+
+    def _note(self, start: int, stop: int) -> None:
+        part, model = slice(start, stop), self._model
+        scores = self._scores(part)
+        self._updated[part] = self._changed[:, part].any(axis=0)
+        self._wrong[part] = (model.signs(scores, self._first.seen + start) != self._y[part]).any(axis=1)
+        if model.calibrate:
+            for k, curve in enumerate(model.curves):
+                curve.values = self._curves[start][k]
+                self._probabilities[part, k] = curve.learn_block(scores[:, k], self._labels[k, part])
+            self._curves = {start: self._curves[start], stop: [curve.values for curve in model.curves]}
 
 
 class MatrixExponentiatedGradient(PairClassifier):

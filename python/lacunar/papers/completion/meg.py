@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import Interval
 from lacunar._random import generator
 from lacunar._typing import Floats
 from lacunar.completion.pair_classifier import PairClassifier
-from lacunar.completion.pair_model import PairModel, Trials, Vertices
+from lacunar.completion.pair_model import PairModel, Pairs
 from lacunar.completion.side import SideInformation, SideState
-from lacunar.papers.completion.gradient import GradientModel, Tuning
+from lacunar.papers.completion.gradient import GradientBatch, GradientModel, Tuning
 from lacunar.papers.completion.theory import quasi_dimension_bound
 
 _BLOCK = 4096  # draws made at a time
@@ -41,17 +41,18 @@ class PrintedModel(GradientModel):
         """sign(y_bar - Y) of one pair, (1,): the draw belongs to the trial, and stays until something is learned."""
         return PairModel.signs_one(self, pair, policy)
 
-    def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
-        return super()._run(pairs, y, values or not self.conservative, verbose)
+    def batch(self, pairs: Pairs, y: Floats, *, values: bool) -> GradientBatch:
+        """Pairs with labels y (n, L)."""
+        return super().batch(pairs, y, values=values or not self.conservative)
 
-    def _learned(self, *, ids: bool) -> dict[str, Any]:
-        return {"seed": self.seed, **super()._learned(ids=ids)}
+    def _learned(self) -> dict[str, Any]:
+        return {"seed": self.seed, **super()._learned()}
 
-    def _take_back(self, state: Mapping[str, Any]) -> None:
+    def _take(self, state: Mapping[str, Any]) -> None:
         if not isinstance(state["seed"], int) or isinstance(state["seed"], bool):
             raise ValueError("a state must hold a seed; it does not")
         self.seed = state["seed"]
-        super()._take_back(state)
+        super()._take(state)
 
 
 class PrintedMEG(PairClassifier):
