@@ -1,6 +1,7 @@
 """Active POPCA: unbiased by enumeration, draws by their law, ask and tell, refusals, costs, resumption, fewer rows."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -263,3 +264,21 @@ def test_an_oracle_that_fails_keeps_what_was_answered(make, rows, kind):
     np.testing.assert_array_equal(model.state_["N"], counts)
     np.testing.assert_allclose(np.diag(model.state_["S"]), squares, rtol=1e-12)
     assert model.run(steady, 40).n_told_ == rows + 40
+
+
+@pytest.mark.parametrize("make", [lambda d: ActivePOPCA(d, random_state=0), lambda d: MBEG(d, random_state=0)])
+def test_telling_a_row_copies_no_table(make):
+    """Where nothing is renewed, a row costs no more memory than its own attributes."""
+    d = 300
+    sampler = make(d)
+    requests = sampler.ask(5)
+    sampler.tell(requests[0], np.ones(len(requests[0].indices)))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for request in requests[1:]:
+            sampler.tell(request, np.ones(len(request.indices)))
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * d * d / 4

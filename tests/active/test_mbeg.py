@@ -33,7 +33,7 @@ def test_the_estimate_is_unbiased_by_enumeration():
     for s in range(d):
         for q in range(d):
             model.potential_ = np.zeros((d, d))
-            model._learn(np.array([[s, q]]), np.array([[p[s, q]]]), np.array([[x[s], x[q]]]))
+            model._add(model._tables(), np.array([[s, q]]), np.array([[p[s, q]]]), np.array([[x[s], x[q]]]))
             mean += p[s, q] * model.potential_
     np.testing.assert_allclose(mean, np.outer(x, x), atol=1e-12)
 
@@ -63,7 +63,7 @@ def test_all_pairs_are_unbiased_by_enumeration(costs):
         ])  # fmt: skip
         model.potential_ = np.zeros((d, d))
         drawn = np.array([row])
-        model._learn(drawn, expected[None], x[drawn])
+        model._add(model._tables(), drawn, expected[None], x[drawn])
         mean += chance * model.potential_
         total += chance
     assert total == pytest.approx(1)

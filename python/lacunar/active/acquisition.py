@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from lacunar import _moments
 from lacunar._eigen import leading_eigenvectors, signed
 from lacunar._latent import latent_rows
-from lacunar._lock import WholeCopies, changes, lock_of, reads
+from lacunar._lock import WholeCopies, WholeRows, changes, lock_of, reads
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._state import all_or_nothing, copied
@@ -130,7 +131,7 @@ class ActiveSubspace:
 class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
     """Base of the strategies: a subclass draws attributes, learns from rows and finds the subspace."""
 
-    _written: ClassVar[tuple[str, ...]] = ("pending_",)
+    _written: ClassVar[tuple[str, ...]] = ("pending_", "state_")
     _schema: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_asked_", "n_told_"), COUNT),
         "spent_": Number(low=0),
@@ -154,9 +155,13 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         """Attributes (n, w), and the probabilities (n, v) that the estimate will divide by."""
         raise NotImplementedError
 
-    def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        """Use rows: drawn (n, w) as `_draw` gave them, values (n, w), NaN where refused."""
-        raise NotImplementedError
+    def _tables(self) -> dict[str, Floats]:
+        """Tables (d, d) that rows are added to in place, by name."""
+        return dict(self.state_)
+
+    def _add(self, tables: dict[str, Floats], drawn: Ints, probability: Floats, values: Floats) -> None:
+        """Add rows to copies of the `_tables`: drawn (n, w) as `_draw` gave them, values (n, w), NaN where refused."""
+        add_rows(tables, _distinct(drawn), values)
 
     def _rows_in_force(self) -> int:
         """How many rows may be drawn before what they are drawn from changes."""
@@ -252,7 +257,7 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
 
     @changes
     def tell(self, request: Request | int, values: ArrayLike | Mapping[int, float]) -> None:
-        """Answer one request. A call that raises leaves everything as it was.
+        """Answer one request. A call that refuses the values leaves everything as it was.
 
         Parameters
         ----------
@@ -276,8 +281,7 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
             )
         answers = _aligned(values, indices, number)
         row = answers[np.searchsorted(indices, drawn)]
-        self._take(drawn[None], probability[None], row[None])
-        del self.pending_[number]
+        self._take(drawn[None], probability[None], row[None], number)
 
     @changes
     def cancel(self, request: Request | int) -> None:
@@ -309,16 +313,33 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         return number, *self.pending_[number]
 
     @changes
-    @all_or_nothing
-    def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        """Learn rows (n, w), all of them or none. O(d^2)."""
+    def _take(self, drawn: Ints, probability: Floats, values: Floats, number: int = -1) -> None:
+        """Learn rows (n, w), all of them or none; request `number` waits no more. O(n w^2), and O(d^3) where it renews."""
+        attributes, places = np.unique(drawn, return_inverse=True)
+        at, places = np.ix_(attributes, attributes), places.reshape(drawn.shape)
+        added = {name: table[at] for name, table in self._tables().items()}
+        self._add(added, places, probability, values)
         distinct = _distinct(drawn)
-        self.state_ = copied(self.state_)
-        self._learn(drawn, probability, values)
-        add_rows(self.state_, distinct, values)
         paid = (distinct >= 0) & ~np.isnan(values)
-        self.spent_ += float(self.costs_[distinct[paid]].sum())
-        self.n_told_ += len(drawn)
+        spent, told = self.spent_ + float(self.costs_[distinct[paid]].sum()), self.n_told_ + len(drawn)
+
+        def put(sampler: Acquisition) -> None:
+            for name, table in sampler._tables().items():
+                table[at] = added[name]
+            sampler.__dict__.update(spent_=spent, n_told_=told)
+            sampler.pending_.pop(number, None)
+
+        if self._rows_in_force() <= len(drawn):
+            self._renewed(put)
+        else:
+            with WholeRows(self, partial(put, self)):
+                pass
+
+    @all_or_nothing
+    def _renewed(self, put: Callable[[Acquisition], None]) -> None:
+        """Add rows to tables of its own, and renew what is drawn from."""
+        self.__dict__.update({name: copied(vars(self)[name]) for name in self._written})
+        put(self)
         self._told()
 
     def _told(self) -> None:

@@ -68,6 +68,7 @@ class MBEG(Acquisition):
     array([[0.6, 0.8, 0. , 0. ]])
     """
 
+    _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
     _schema: ClassVar[dict[str, Rule]] = {
         **Acquisition._schema,
         "renewed_at_": COUNT,
@@ -151,9 +152,12 @@ class MBEG(Acquisition):
         expected = h * (h - 1) * (mixed[one] * mixed[two] + weak[one] * weak[two])
         return drawn, expected + h * h * (mixed[one] * weak[two] + weak[one] * mixed[two])
 
-    def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        self.potential_ = self.potential_.copy()
-        add_estimates(self.potential_, drawn, probability, values, self.pairs)
+    def _tables(self) -> dict[str, Floats]:
+        return {**self.state_, "potential": self.potential_}
+
+    def _add(self, tables: dict[str, Floats], drawn: Ints, probability: Floats, values: Floats) -> None:
+        add_estimates(tables["potential"], drawn, probability, values, self.pairs)
+        super()._add(tables, drawn, probability, values)
 
     def _told(self) -> None:
         if self._rows_in_force() <= 0:

@@ -165,12 +165,13 @@ class ActivePOPCA(Acquisition):
                 )
         return drawn, none
 
-    def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+    def _add(self, tables: dict[str, Floats], drawn: Ints, probability: Floats, values: Floats) -> None:
         if self.normalisers == "design" and np.isnan(values).any():
             raise ValueError(
                 "values must all be given with normalisers='design', whose inclusion probabilities know of no refusal; got NaN. "
                 "Use normalisers='pairwise'."
             )
+        super()._add(tables, drawn, probability, values)
 
     def _told(self) -> None:
         if self.strategy == "adaptive" and self.n_told_ >= self.renew_at_:

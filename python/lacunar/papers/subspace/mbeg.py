@@ -70,6 +70,7 @@ class PrintedMBEG(Acquisition):
     (1, 3)
     """
 
+    _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
     _schema: ClassVar[dict[str, Rule]] = {
         **Acquisition._schema,
         "share_": Number(low=0, high=1),
@@ -167,9 +168,12 @@ class PrintedMBEG(Acquisition):
         laws = self._laws()
         return turn_pairs(*draw_pairs(laws, self.share_, rng, (n, self.r // 2)), laws, self.share_, rng)
 
-    def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        self.potential_ = self.potential_.copy()
-        add_estimates(self.potential_, drawn, probability, values, "half", self._step())
+    def _tables(self) -> dict[str, Floats]:
+        return {**self.state_, "potential": self.potential_}
+
+    def _add(self, tables: dict[str, Floats], drawn: Ints, probability: Floats, values: Floats) -> None:
+        add_estimates(tables["potential"], drawn, probability, values, "half", self._step())
+        super()._add(tables, drawn, probability, values)
 
     def _told(self) -> None:
         """Equation (6), in logarithms throughout: O(d^3)."""
