@@ -277,12 +277,6 @@ class PairModel:
         signs: Floats = self.signs(self.score_one(pair, policy)[None], self.n_seen)[0]
         return signs
 
-    def count(self, rows: Sequence[int], cols: Sequence[int], counts: Counts) -> None:
-        """These vertices have observations now, and so many trials were learned in all."""
-        self.rows.fresh.difference_update(rows)
-        self.cols.fresh.difference_update(cols)
-        self.counts = counts
-
     # -- state ------------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
@@ -324,8 +318,10 @@ class OneTrial:
         raise NotImplementedError
 
     def _count(self, updated: bool, wrong: bool) -> None:
-        (i, j), (seen, updates, mistakes) = self._pair, self._first
-        self._model.count((i,), (j,), Counts(seen + 1, updates + updated, mistakes + wrong))
+        (i, j), (seen, updates, mistakes), model = self._pair, self._first, self._model
+        model.rows.fresh.discard(i)
+        model.cols.fresh.discard(j)
+        model.counts = Counts(seen + 1, updates + updated, mistakes + wrong)
         self.updated = updated
 
 
@@ -335,7 +331,7 @@ class Batch:
     def __init__(self, model: PairModel, vertices: tuple[Vertices, Vertices], y: Floats) -> None:
         self._model, self._y = model, y
         self._i, self._j = (np.ascontiguousarray(part, dtype=np.int32) for part in vertices)
-        self._labels, self._answers = np.ascontiguousarray(y.T), np.empty(y.shape[::-1])  # (L, n): a task has a row
+        self._labels, self._answers = np.ascontiguousarray(y.T), np.zeros(y.shape[::-1])  # (L, n): a task has a row
         self._updated, self._wrong = np.ones(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
         self._begun, self._first = [model.n_learned(k) for k in range(y.shape[1])], model.counts
         self.n_learned = 0  # of the first trials, and counted
@@ -368,7 +364,9 @@ class Batch:
             counts = Counts(
                 seen + stop, updates + int(self._updated[:stop].sum()), mistakes + int(self._wrong[:stop].sum())
             )
-            self._model.count(self._i[start:stop].tolist(), self._j[start:stop].tolist(), counts)
+            self._model.rows.fresh.difference_update(self._i[start:stop].tolist())
+            self._model.cols.fresh.difference_update(self._j[start:stop].tolist())
+            self._model.counts = counts
             self.n_learned = stop
 
     def _done(self, task: int) -> int:

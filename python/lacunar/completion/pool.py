@@ -377,11 +377,11 @@ class PoolModel(PairModel):
             scores[k] = 2 * pool.ask_one(i, j, *mirrored, self.odds_of_lower(k, scores)) - 1
         return scores
 
-    def odds_of_lower(self, k: int, scores: Floats) -> list[float]:
+    def odds_of_lower(self, k: int, scores: Sequence[float] | Floats) -> list[float]:
         """Log-odds of the task before, of its score in `scores` (L,); none where there is one task."""
         if len(self.pools) == 1:
             return []
-        return [float(_log_odds(0.5 * (1.0 + scores[k - 1 : k]))[0]) if k else float("nan")]
+        return [float(_log_odds(0.5 * (1.0 + np.asarray(scores[k - 1 : k])))[0]) if k else float("nan")]
 
     def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
         """Vertices (n,) on the other side of ids that were never learned on this one; -1 for all other ids."""
@@ -499,10 +499,10 @@ class PoolModel(PairModel):
             side.take(part)
         self._make_pools(len(self.pools))
         for pool, part in zip(self.pools, state["pools"], strict=True):
-            self._check_pool(pool, part)
+            self._check_pool(pool, part, int(state["n_seen"]))
 
-    def _check_pool(self, pool: _core.PairPool, state: Mapping[str, Any]) -> None:
-        """Every array of a state that comes out of a file."""
+    def _check_pool(self, pool: _core.PairPool, state: Mapping[str, Any], n: int) -> None:
+        """Every array of a state, of n trials, that comes out of a file."""
         begun = pool.state(False)
         rules: dict[str, Rule] = {
             name: floats(len(part), dtype=np.float64)
@@ -510,7 +510,6 @@ class PoolModel(PairModel):
             if isinstance(part, np.ndarray) and name != "path"
         }
         sizes = {"rows": self._sizes[0], "cols": self._sizes[1]}
-        n = len(state["seen_labels"])
         rules |= {
             "path": Instance(np.ndarray),
             "n_seen": Number(whole=True, low=n, high=n),
@@ -521,8 +520,8 @@ class PoolModel(PairModel):
         }
         check_parts(state, rules, "a state of a pool", sizes)
         labels, path = state["seen_labels"], state["path"]
-        if labels.dtype != np.int8 or not np.isin(labels, (-1, 1)).all():
-            raise ValueError("labels of a state must be -1 or 1; they are not. Take it again.")
+        if labels.dtype != np.int8 or labels.shape != (n,) or not np.isin(labels, (-1, 1)).all():
+            raise ValueError(f"labels of a state must be {n} of -1 or 1; they are not. Take it again.")
         if (
             path.dtype != np.float64
             or path.ndim != 1
@@ -539,7 +538,7 @@ class OnePoolTrial(OneTrial):
 
     def __init__(self, model: PoolModel, i: int, j: int, y: Sequence[float]) -> None:
         super().__init__(model, i, j, y)
-        self._scores, self._begun = np.empty(len(y)), [pool.n_seen for pool in model.pools]
+        self._scores, self._begun = [0.0] * len(y), model.pools[0].n_seen  # that of every pool between two trials
         self._due = model.has_growing_kernel
 
     def run(self) -> None:
@@ -549,17 +548,17 @@ class OnePoolTrial(OneTrial):
 
     def keep(self) -> None:
         """See `Steps`."""
-        pools, scores = self._model.pools, self._scores
+        pools, scores, y = self._model.pools, self._scores, self._y
         if self._due:  # what it opens is of no use to others
             self._model.open(*self._pair)
-        elif pools[0].n_seen == self._begun[0]:
+        elif pools[0].n_seen == self._begun:
             return
         wrong = False
         for k, pool in enumerate(pools):
-            if pool.n_seen == self._begun[k]:
+            if pool.n_seen == self._begun:
                 self._learn(k, pool)
             scores[k] = score = 2 * pool.mixture - 1
-            wrong = wrong or (score >= 0) != (self._y[k] > 0)
+            wrong = wrong or (score >= 0) != (y[k] > 0)
         self._count(True, wrong)
 
     def _learn(self, task: int, pool: _core.PairPool) -> None:
