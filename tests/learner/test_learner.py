@@ -74,7 +74,7 @@ def test_answers(classifier, regressor):
     assert chances.shape == (N, 3)
     assert np.allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-12)
     assert (classifier.predict(new) == classifier.classes_[chances.argmax(axis=1)]).all()
-    assert set(classifier.report_) == {"member", "score", "weight", "seconds"}
+    assert set(classifier.report_) == {"member", "score", "weight", "seconds", "rows", "tested"}
     assert (
         classifier.report_["member"] == classifier.members_ == ["logistic", "gaussian", "kernels", "boosting", "forest"]
     )
@@ -381,28 +381,8 @@ def test_columns_that_training_always_saw_are_completed():
 def few(monkeypatch, *names):
     """Of all members those that are quick."""
     monkeypatch.setattr(
-        base, "members_of", lambda labels: [name for name in members_of(labels=labels) if name in {*names, "table"}]
+        base, "members_of", lambda labels: [name for name in members_of(labels=labels) if name in names]
     )
-
-
-@pytest.mark.parametrize("task", ["labels", "numbers"])
-def test_large_tables_are_folded_in_part(monkeypatch, task):
-    monkeypatch.setattr(base, "MOST_ROWS", 150)
-    rows, y = low_rank(600)
-    few(monkeypatch, "logistic", "gaussian")
-    model = LacunarClassifier() if task == "labels" else LacunarRegressor()
-    model.fit(rows, y > 0 if task == "labels" else y)
-    assert model.members_ == (["logistic", "gaussian", "table"] if task == "labels" else ["gaussian", "table"])
-    assert model.score(rows, y > 0 if task == "labels" else y) > (0.8 if task == "labels" else 0.4)  # y is not linear
-    stored = ~np.isnan(rows)
-    sparse = sp.csr_array((rows[stored], np.nonzero(stored)), shape=rows.shape)
-    drawn = type(model)(random_state=np.random.RandomState(3))  # which moves on with every draw
-    held_out = drawn.fit(rows, y > 0 if task == "labels" else y).out_of_fold_
-    if task == "numbers":
-        known = ~np.isnan(held_out)
-        assert np.corrcoef(held_out[known], y[known])[0, 1] > 0.4
-    again = type(model)().fit(sparse, y > 0 if task == "labels" else y)
-    assert np.array_equal(again.predict(sparse), model.predict(rows))
 
 
 # -- what is left open -------------------------------------------------------------------------------------------------------------
@@ -551,8 +531,9 @@ def test_importance_tells_values_from_missing_entries():
 def test_memory_limit_takes_a_sample(monkeypatch):
     rows, y = low_rank(3000)
     few(monkeypatch, "gaussian")
-    model = LacunarRegressor(memory_limit=20).fit(rows, y)
-    assert model.members_ == ["gaussian", "table"]
+    with pytest.warns(UserWarning, match="memory_limit=20 MiB lets members learn from"):
+        model = LacunarRegressor(memory_limit=20).fit(rows, y)
+    assert model.members_ == ["gaussian"]
     assert np.isfinite(model.out_of_fold_).sum() < 1500
 
 

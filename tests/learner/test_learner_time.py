@@ -107,19 +107,9 @@ def test_the_limit_is_used_and_kept_and_no_member_is_left_out(kind, limit, monke
 def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
     clock = WorkClock(monkeypatch, slowness=1e-3)
     model, _, _, said = fitted(kind, 700, 600.0, clock)
-    assert set(model.report_) == {"member", "score", "weight", "seconds"}
+    assert set(model.report_) == {"member", "score", "weight", "seconds", "rows", "tested"}
     assert set(model.members_) >= ALL_MEMBERS
     assert not said
-
-
-def test_rows_beyond_the_sample_are_shortened_too(monkeypatch):
-    monkeypatch.setattr(base, "MOST_ROWS", 1000)
-    clock = WorkClock(monkeypatch, slowness=5.0)
-    clock.charge(members.TableMember, "_learned", lambda member, training, most: 2e-4 * (most or training.n_further))
-    model, seconds, _, _ = fitted(LacunarRegressor, 9000, 10.0, clock)
-    texts = dict(zip(model.report_["member"], model.report_["shortened"], strict=True))
-    assert texts["table"].endswith("% of the further rows")
-    assert 0.8 * 10 <= seconds <= 1.1 * 10
 
 
 def test_what_is_shortened_is_said_as_it_happens(monkeypatch, caplog):

@@ -21,7 +21,7 @@ from lacunar.comparison import TableModel, load_problem
 from lacunar.encode import _EXAMPLES, TableEncoder
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.learner import base
-from lacunar.learner.members import MEMBERS, members_of
+from lacunar.learner.members import members_of
 from lacunar.observed.rules import trial_rows
 from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import registry
@@ -180,7 +180,7 @@ TARGETS = {
 
 def drawn_members(rng, classify):
     """Mostly one or two members: what is saved differs from member to member, and all five take a second."""
-    names = [name for name in members_of(labels=classify) if MEMBERS[name].may_be_named]
+    names = members_of(labels=classify)
     return (
         "auto" if rng.random() < 0.04 else [str(name) for name in rng.choice(names, rng.integers(1, 3), replace=False)]
     )
@@ -312,15 +312,13 @@ def test_learners_of_frames_in_files_of_the_command(tmp_path):
         assert_same_answers(model, saved_and_loaded(model, tmp_path), frame)
 
 
-def test_a_table_larger_than_the_members_learn_from(tmp_path, monkeypatch):
-    """The member "table" is of rows beyond a sample."""
-    monkeypatch.setattr(base, "members_of", lambda labels: ["logistic", "table"])  # the others take seconds
+def test_a_table_of_which_a_part_is_held_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "MOST_FOLDED", 1000)
     rng = np.random.default_rng(0)
     frame = pd.concat(
         [COLUMNS[kind](rng, 1500) for kind in ("days", "text", "float")], axis=1, keys=["day", "word", "age"]
     )
-    model = LacunarClassifier(memory_limit=1).fit(frame, np.arange(1500) % 2)
-    assert "table" in model.members_
+    model = LacunarClassifier(members=["logistic"]).fit(frame, np.arange(1500) % 2)
     assert_same_answers(model, saved_and_loaded(model, tmp_path), frame)
 
 

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from lacunar._cuts import Cut, cuts_among, cuts_of
+from lacunar._cuts import Cut, cuts_among, cuts_of, tested_rows
 from lacunar._log import say, warn_user
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
@@ -24,12 +24,13 @@ from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.folds import even_folds, repeats, units_in, units_of
+from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
-from lacunar.learner.members import MEMBERS, GaussianMember, members_of
+from lacunar.learner.members import MEMBERS, ROWS_OF_KERNELS, GaussianMember, members_of
 from lacunar.learner.targets import TargetVariance
-from lacunar.learner.views import FurtherRows, TableViews, TrainingSet, View
+from lacunar.learner.trees import worth_reading
+from lacunar.learner.views import Reads, TableViews, TrainingSet, View, drawn
 from lacunar.lowrank.gaussian import check_prices
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
@@ -40,15 +41,17 @@ from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden
 
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
-# Rows that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest.
-MOST_ROWS = 40_000
+MOST_FOLDED = 20_000  # rows; of more one part is held out, and members learn once, from all others
+_VIEWED = 40_000  # rows from which columns and the low-rank model are learned
 # Training rows that are copied, copies with further entries hidden, and copies of a row.
 _MOST_COPIED, _COPIES, _MOST_TIMES = 1000, 3000, 10
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
-_FOLDS_OF_LARGE = 3
 _FEW_COPIES = 0.01  # of the rows, which may repeat others and yet be judged as independent
+_LARGE_BYTES_AN_ENTRY = (
+    60  # of a row of a large table: its views, and what boosting and the linear members make of them
+)
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
-BATCH = 20_000  # rows seen at once beyond the sample
+BATCH = 20_000  # rows seen at once
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
 _PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of a fit of the targets' variance
@@ -146,8 +149,7 @@ class LacunarBase(TakesMissing):
         thread_count(self.n_jobs)  # refuses what is no number of threads before anything is learned
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
-        most = self._most_rows(table.columns)
-        rows = self._part(None, table.n, most)
+        rows = self._part(None, table.n, min(self._most_rows(table.columns), _VIEWED))
         self.views_ = TableViews(sparse_missing=self.sparse_missing)
         view = self.views_.fit_transform(table.take(rows))
         self.n_features_in_ = self.views_.encoder_.n_features_in_
@@ -200,6 +202,27 @@ class LacunarBase(TakesMissing):
             return ensemble.predict(rows, self.posterior_, self.n_jobs)
 
         return self.views_.averaged(self._with_always_seen(view), predict, logs=self._of_labels)
+
+    def _viewed(self, table: Table, rows: Ints, remarks: Remarks, *, completed: bool = False) -> View:
+        """Some rows as members see them, made a batch at a time: in single precision where they are many, and completed as they are seen."""
+        remarks.rows = rows[:BATCH]
+        view = self.views_.transform(table.take(remarks.rows), remarks)
+        view = self._with_always_seen(view) if completed else view
+        if len(rows) <= BATCH:
+            return view
+        T: Any = np.empty((len(rows), view.T.shape[1]), dtype=np.float32)
+        Z = T  # one array as long as both hold the same: numbers of which none is clipped
+        for first in range(0, len(rows), BATCH):
+            part = rows[first : first + BATCH]
+            if first:
+                view = self._viewed(table, part, remarks, completed=completed)
+            if Z is T and not np.array_equal(view.Z, view.T, equal_nan=True):
+                Z = np.empty((len(rows), view.Z.shape[1]), dtype=np.float32)
+                Z[:first, : T.shape[1]] = T[:first, : Z.shape[1]]
+            T[first : first + len(part)] = view.T
+            if Z is not T:
+                Z[first : first + len(part)] = view.Z
+        return View(Z, T)
 
     def _in_batches(self, X: Any, answer: Callable[[View], Floats]) -> Floats:
         """What `answer` says of all rows as they came, a batch at a time; a warning where they lack other entries than the training rows did."""
@@ -394,14 +417,13 @@ class LacunarBase(TakesMissing):
         of_task = members_of(labels=self._of_labels)
         if isinstance(self.members, str):
             return of_task
-        allowed = [name for name in of_task if MEMBERS[name].may_be_named]
-        unfit = [name for name in self.members if name not in allowed]
+        unfit = [name for name in self.members if name not in of_task]
         if unfit or not len(self.members):
             raise ValueError(
-                f"members of a {type(self).__name__} must be 'auto' or a list of some of {', '.join(allowed)}; got "
+                f"members of a {type(self).__name__} must be 'auto' or a list of some of {', '.join(of_task)}; got "
                 f"{list(self.members)!r}. {f'Leave {unfit[0]!r} out' if unfit else 'Name at least one'}."
             )
-        return [name for name in allowed if name in self.members]
+        return [name for name in of_task if name in self.members]
 
     def _warn_of_no_posterior(self) -> None:
         """Say that a member that was asked for by name has nothing to learn from."""
@@ -415,16 +437,20 @@ class LacunarBase(TakesMissing):
         """Weights of the rows, or None where all are equal."""
         return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
-    def _cuts(self, rows: Ints, n: int, view: View, target: Target, *, large: bool) -> tuple[list[Cut], bool]:
+    def _cuts(self, rows: Ints, n: int, units: Ints, target: Target) -> tuple[list[Cut], bool]:
         """Cuts of the kept rows, and whether those are independent; a splitter counts all n rows of the table.
 
-        Of a number of folds groups, or else copies of a row, share one.
+        Of a number of folds groups, or else copies of a row, share one, whose numbers are `units`; of many rows one part is held out.
         """
         if isinstance(self.cv, Integral):
-            units = units_of(view.T) if target.groups is None else units_in(target.groups)
-            splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), int(units.max(initial=-1)) + 1)
-            cuts = cuts_of(even_folds(target.labels, units, splits, self.seed_), len(rows))
-            return cuts, target.groups is None and repeats(units) <= _FEW_COPIES * len(rows)
+            splits = min(int(self.cv), len(rows), int(units.max(initial=-1)) + 1)
+            large = len(rows) > MOST_FOLDED
+            folds = (
+                [held_out(target.labels, units, self.seed_)]
+                if large
+                else even_folds(target.labels, units, splits, self.seed_)
+            )
+            return cuts_of(folds, len(rows)), target.groups is None and repeats(units) <= _FEW_COPIES * len(rows)
         known = target.Y[:, 0] if target.labels is None else target.labels
         whole = np.zeros(n, dtype=known.dtype)
         whole[rows] = known
@@ -449,60 +475,93 @@ class LacunarBase(TakesMissing):
         return cuts
 
     def _sample(self, rows: Ints, labels: Ints | None) -> Ints:
-        """Places among `rows` that members fold: all of them, or a stratified sample of a large table."""
-        most = self._most_rows(self.n_features_in_)
-        if len(rows) <= most:
-            return np.arange(len(rows))
-        return self._part(labels, len(rows), most)
+        """Places among `rows` of those that members learn from: all of them, or as many as the memory limit allows."""
+        chosen = self._part(labels, len(rows), self._most_rows(self.n_features_in_))
+        if len(chosen) < len(rows):
+            warn_user(
+                f"memory_limit={self.memory_limit:g} MiB lets members learn from {len(chosen):,} of {len(rows):,} rows. Raise it, or leave "
+                "it out for all rows.",
+            )
+        return chosen
 
     def _part(self, labels: Ints | None, n: int, most: int) -> Ints:
-        """Some of n rows, at most so many, with the classes in their shares."""
-        return even_folds(labels, np.arange(n), -(-n // most), self.seed_)[0]
+        """All of n rows, or at most about so many, with the classes in their shares."""
+        return np.arange(n) if n <= most else drawn(labels, n, most / n, 1, self.seed_)
 
     def _most_rows(self, columns: int) -> int:
-        """Rows that members fold: what a row takes is kernel values with landmarks, its views, and its places in trees."""
+        """Rows that members may learn from: what a folded row takes is kernel values with landmarks, its views, and its places in trees."""
         if self.memory_limit is None:
-            return MOST_ROWS
-        a_row = _BYTES_A_ROW + _BYTES_AN_ENTRY * columns
-        return int(np.clip(self.memory_limit * 2**20 / a_row, _FEWEST_SAMPLED, MOST_ROWS))
+            return np.iinfo(np.intp).max
+        a_row, limit = _BYTES_A_ROW + _BYTES_AN_ENTRY * columns, self.memory_limit * 2**20
+        if limit < MOST_FOLDED * a_row:
+            return int(max(limit / a_row, _FEWEST_SAMPLED))
+        left = limit - ROWS_OF_KERNELS * a_row  # which learn from so many rows of a large table
+        return int(max(left / (_LARGE_BYTES_AN_ENTRY * max(columns, 1)), MOST_FOLDED))
 
     def _trained(
         self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float
     ) -> tuple[Ensemble, Floats, TrainingSet, Ints]:
-        """An ensemble for the rows whose targets are known, its values of the tested rows, what it learned from, and which of `rows` those are."""
+        """An ensemble for the rows whose targets are known, its values of tested rows, these rows, and which of `rows` they are."""
         chosen = self._sample(rows, target.labels)
-        sampled, target_sampled = rows[chosen], target.take(chosen)
-        unsampled = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
-        remarks = Remarks(sampled)
-        as_came = self.views_.transform(table.take(sampled), remarks) if view is None else view.take(sampled)
+        training = self._training(table, view, rows[chosen], target.take(chosen), deadline)
+        judged = training.judged
+        if training.hurried:
+            self._spare_time_after(judged)
+            training.deadline = judged.deadline
+        ensemble = Ensemble()
+        with one_blas_thread():
+            training.reads = self._worth_reading(training)
+            if training.reads != "columns":
+                assert training.posterior is not None
+                training.view = training.view.with_latent(training.posterior)
+            names = [name for name in self._names() if self._suits(name, training)]
+            values = ensemble.fit(training, names, int(self.verbose))
+        self._warn_of_shortened(ensemble)
+        return ensemble, values, judged, chosen[training.tested]
+
+    def _training(self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float) -> TrainingSet:
+        """What members learn from: some rows of the table, and how they are folded."""
+        large, came, remarks = len(rows) > MOST_FOLDED, None, Remarks()
+        if view is not None or not large:
+            came = self._viewed(table, rows, remarks) if view is None else view.take(rows)
+            completed = self._with_always_seen(came)
+        else:
+            completed = self._viewed(table, rows, remarks, completed=True)
         remarks.warn()
-        cuts, independent = self._cuts(sampled, table.n, as_came, target_sampled, large=bool(unsampled.size))
-        training = TrainingSet(
-            view=self._with_always_seen(as_came),
+        copies_of = completed.T if came is None else came.T
+        units = units_of(copies_of) if target.groups is None else units_in(target.groups)
+        cuts, independent = self._cuts(rows, table.n, units, target)
+        tested = tested_rows(cuts)
+        as_came = self._viewed(table, rows[tested], Remarks()) if came is None else came.take(tested)
+        return TrainingSet(
+            view=completed,
             as_came=as_came,
             categorical=self.views_.categorical_,
-            labels=target_sampled.labels,
-            Y=target_sampled.Y,
+            labels=target.labels,
+            Y=target.Y,
             n_classes=target.n_classes,
             cuts=cuts,
             independent=independent,
-            weight=target_sampled.weight,
+            units=units if large else None,
+            learned=cuts[0][0] if large and isinstance(self.cv, Integral) else None,
+            weight=target.weight,
             posterior=self.posterior_,
             seed=self.seed_,
             n_jobs=self.n_jobs,
             deadline=deadline,
-            further=None
-            if not unsampled.size
-            else lambda most: self._further_rows(table, rows, target, _evenly_spaced(unsampled, most)),
-            n_further=len(unsampled),
         )
-        if training.hurried:
-            self._spare_time_after(training)
-        ensemble = Ensemble()
-        with one_blas_thread():
-            values = ensemble.fit(training, self._names(), int(self.verbose))
-        self._warn_of_shortened(ensemble)
-        return ensemble, values, training, chosen
+
+    def _worth_reading(self, training: TrainingSet) -> Reads:
+        """Whether members of a large table read latent coordinates, and trees these alone."""
+        if not training.large or training.posterior is None or training.n_classes == 1 or not training.view.T.shape[1]:
+            return "columns"
+        started, reads = perf_counter(), worth_reading(training)
+        say(self.verbose, "of columns and latent coordinates trees read %s: %.1f s", reads, perf_counter() - started)
+        return reads
+
+    def _suits(self, name: str, training: TrainingSet) -> bool:
+        """Whether a member learns from a table: of a large one those that were named, or that are for large ones."""
+        return not training.large or not isinstance(self.members, str) or MEMBERS[name].for_large(training)
 
     def _spare_time_after(self, training: TrainingSet) -> None:
         """Let members end in time for what is learned after them, and that be learned from a share of the rows where all would take long."""
@@ -531,25 +590,6 @@ class LacunarBase(TakesMissing):
             warn_user(
                 f"time_limit={self.time_limit:g} has shortened members ({what}). `report_` says so too; raise time_limit for whole ones.",
             )
-
-    def _further_rows(self, table: Table, rows: Ints, target: Target, beyond: Ints) -> FurtherRows:
-        """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
-        rows, target, remarks = rows[beyond], target.take(beyond), Remarks()
-        parts = []
-        for first in range(0, len(rows), BATCH):
-            remarks.rows = rows[first : first + BATCH]
-            parts.append(self._observed_numbers(table.take(remarks.rows), remarks))
-        observed = Observed.vstack(parts)
-        remarks.warn()
-        return FurtherRows(observed, target.labels, target.Y, target.weight)
-
-    def _observed_numbers(self, X: Any, remarks: Remarks) -> Observed:
-        """Z of rows in single precision without its missing entries; a sparse X stays sparse where nothing is to be completed."""
-        if (sp.issparse(X) or isinstance(X, Observed)) and len(self.views_.kept_):
-            rows = self.views_.sparse_numbers(X)
-            if np.isin(rows.indices, np.flatnonzero(self.always_seen_)).sum() == len(rows) * self.always_seen_.sum():
-                return rows
-        return Observed.from_dense(self._with_always_seen(self.views_.transform(X, remarks)).Z, dtype=np.float32)
 
     def _deadline(self) -> float:
         """When members must have ended: what comes after them needs a little."""
@@ -596,13 +636,15 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
     ]
     for number, ensemble in enumerate(ensembles):
         for name, text in ensemble.shortened_.items():
-            if name not in ensemble.names_:
+            if name not in table["member"]:
                 row = {
                     "target": number,
                     "member": name,
                     "score": np.nan,
                     "weight": 0.0,
                     "seconds": 0.0,
+                    "rows": 0,
+                    "tested": ensemble.tested_,
                     "shortened": text,
                 }
                 for column, value in row.items():
@@ -614,23 +656,18 @@ def _settled(training: TrainingSet) -> int:
     return int(min(_SETTLED, _SETTLED_ENTRIES // max(training.view.Z.shape[1], 1)))
 
 
-def _evenly_spaced(rows: Ints, most: int | None) -> Ints:
-    """All rows, or so many of them, evenly spaced."""
-    return rows if most is None else rows[evenly(len(rows), most)]
-
-
 def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
-    """Columns of a small table: member, its own score out of fold, its weight, its seconds."""
-    table: dict[str, list[Any]] = {"target": [], "member": [], "score": [], "weight": [], "seconds": []}
+    """Columns of a small table: member, its own score, its weight, its seconds, rows that it learned from and was weighed on."""
+    names = ("target", "member", "score", "weight", "seconds", "rows", "tested")
+    table: dict[str, list[Any]] = {name: [] for name in names}
     for number, ensemble in enumerate(ensembles):
         weights = np.atleast_2d(ensemble.weights()).mean(axis=0)
-        columns = zip(ensemble.names_, ensemble.scores_, weights, ensemble.seconds_, strict=True)
-        for name, score, weight, seconds in columns:
-            table["target"].append(number)
-            table["member"].append(name)
-            table["score"].append(float(score))
-            table["weight"].append(float(weight))
-            table["seconds"].append(float(seconds))
+        of_members = (ensemble.scores_, weights, ensemble.seconds_, ensemble.rows_)
+        lines = list(zip(ensemble.names_, *(of_member.tolist() for of_member in of_members), strict=True))
+        lines += [(name, score, 0.0, seconds, rows) for name, (score, seconds, rows) in ensemble.dropped_.items()]
+        for line in lines:
+            for column, value in zip(names, (number, *line, ensemble.tested_), strict=True):
+                table[column].append(value)
     if any(ensemble.shortened_ for ensemble in ensembles):
         _add_shortened(table, ensembles)
     if len(ensembles) == 1:

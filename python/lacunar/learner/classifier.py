@@ -55,12 +55,13 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     Parameters
     ----------
     members : "auto" or list of {"logistic", "gaussian", "kernels", "boosting", "forest"}, default="auto"
-        What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
-        `members_`) beside them.
+        What is trained; "auto" is all of them that the table allows. Of more than 20,000 rows "auto" is "logistic" and "boosting", and "kernels" where
+        the latent coordinates of the low-rank model help boosting to predict; the others take part there if they are named.
     cv : int, splitter or iterable of splits, default=5
         How rows are held out, for every member: a number of folds, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
         LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
-        on). No row may be tested twice, and some may never be.
+        on). No row may be tested twice, and some may never be. Of more than 20,000 rows a number stands for one held-out part of a tenth
+        of the rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
     scoring : str or callable, default="accuracy"
         What `predict` is to be good at, as in `sklearn.model_selection.cross_val_score`: thresholds between classes are tuned to it on
         out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest class is the best answer, and for scores of probabilities.
@@ -70,7 +71,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks,
         penalties or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
     memory_limit : float, default=None
-        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample. None is 40,000 rows.
+        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample, and a warning says of how many. None is all
+        rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What is missing in a sparse matrix: entries it does not store, or stored NaN.
     random_state : int, RandomState or None, default=None
@@ -89,10 +91,12 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (accuracy out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost
-        something, "shortened" says what, and members that were left out have a row.
+        Columns "member", "score" (accuracy out of fold), "weight", "seconds", "rows" (that a model of the member learns from, outside of one fold) and
+        "tested" (rows that weigh the members): `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says
+        what, and members that were left out have a row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (labelled rows, c)
-        Probabilities of the training rows by members that had not seen them; NaN of rows that `cv` never tests.
+        Probabilities of the training rows by members that had not seen them; NaN of rows that `cv` never tests, and of more than 20,000 rows in
+        all but the held-out part.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -122,7 +126,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     p(y | row) is proportional to exp(sum of w_m log p_m(y | row)), where p_m is a member's calibrated probability, and w >= 0 minimises the
     out-of-fold log loss, shrunk to equal weights by 1 + 400/n. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti
     and Willett, 2015, by EM. Rows whose label is missing (NaN, None) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows,
-    O(n (1500 + d) d) beyond.
+    O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until 100 of them gain nothing on the held-out part), logistic
+    regression from as many as have 1e7 inputs, the kernels from 10,000; where latent coordinates help boosting they are columns of it, and
+    they and their products inputs of logistic regression. Columns and the low-rank model are learned from 40,000 rows at most.
 
     Probabilities of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
     where there are more), each counted once.
@@ -220,14 +226,13 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
             y_encoded, self._class_weighted(weight, rows, y_encoded), read_groups(groups, len(labels), rows)
         )
         view = self._fit_table(table, weight)
-        self.ensemble_, logs, training, _ = self._trained(table, view, rows, target, deadline)
-        self.out_of_fold_ = np.full((training.n, len(self.classes_)), np.nan)
-        self.out_of_fold_[training.tested] = np.exp(logs)
-        judged = training.judged
+        self.ensemble_, logs, judged, tested = self._trained(table, view, rows, target, deadline)
+        self.out_of_fold_ = np.full((len(rows), len(self.classes_)), np.nan)
+        self.out_of_fold_[tested] = np.exp(logs)
         scores = 1.0 - np.exp(logs[np.arange(judged.n), judged.labels])
         n_missing, t = judged.view.n_missing, judged.view.T.shape[1]
         self.scores_ = ConformalScores().fit(scores, n_missing, t, labels=judged.labels)
-        thinned, rows_after = judged.thinned(training.share_after)
+        thinned, rows_after = judged.thinned(judged.share_after)
         self.target_variance_ = self._fit_target_variance(thinned.view, thinned.Y)
         self.extra_missing_ = self._extra_missing(thinned, logs[rows_after])
         self._settle_order(self.target_variance_, self.ensemble_, thinned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize, nnls
@@ -17,7 +17,7 @@ from lacunar.karma.selection import TICK, USABLE
 from lacunar.learner.members import MEMBERS, Member
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
-from lacunar.observed.rules import COUNT, Instance, Items, Optional, Rule, Word, floats
+from lacunar.observed.rules import COUNT, Flag, Instance, Items, Optional, Rule, Word, floats, whole
 from lacunar.uncertainty.shift import log_softmax
 
 _PILOTS = (500, 2000)  # rows on which the seconds of a fit are measured
@@ -25,6 +25,7 @@ _PILOTS_SHARE = 0.03  # of the time left, which a pilot may take if there is to 
 _FEWEST_LEARNED = 300  # rows that a member learns from
 _AGAIN = 1.3  # seconds left, in units of what a shortened member took, with which it is trained again
 _FEWEST_ROWS = 4  # below which there is nothing to fold
+_LEAST_WEIGHT = 0.02  # of a member of a large table, which is dropped below
 
 
 _FEW_ROWS = 400.0  # below which weights stay near one another: ridge values break log loss at 60 rows
@@ -180,29 +181,38 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         "seconds_": floats("finished", low=0),
         "members_": Items(Instance(BaseEstimator), length="finished"),
         "pool_": Optional(Instance(BaseEstimator)),
+        "rows_": whole("finished", low=0),
+        "tested_": COUNT,
+        "dropped_": Instance(dict),
+        "latent_": Flag(),
         "shortened_": Instance(dict),
     }
 
     def fit(self, training: TrainingSet, names: Sequence[str], verbose: int = 0) -> Floats:
         """Train and pool; the pool's values (tested rows, k) come back: log probabilities, or standardised targets."""
         self.n_classes_ = training.n_classes
+        self.latent_ = training.view.latent is not None  # whether members read latent coordinates
+        self.dropped_: dict[str, list[float]] = {}  # score, seconds and rows of members of too little weight, by name
         self.prior_ = _prior(training)
         self.names_: list[str] = []
         self.members_: list[Member] = []
         self.shortened_: dict[str, str] = {}  # what the time limit cost, by member
-        self.seconds_, self.scores_ = np.zeros(0), np.zeros(0)
+        self.seconds_, self.scores_, self.rows_ = np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.intp)
         values: list[Floats] = []
-        if training.n >= _FEWEST_ROWS and training.n_classes != 1 and training.view.T.shape[1]:
-            values = self._train(training, names, verbose)
         judged = training.judged
+        self.tested_ = judged.n
+        if training.n >= _FEWEST_ROWS and training.n_classes != 1 and training.view.T.shape[1]:
+            values = self._train(training, judged, names, verbose)
         self.pool_ = self._pooled(values, judged)
+        while training.large and self._drop(values, verbose):
+            self.pool_ = self._pooled(values, judged)
         return self._combine(values, judged.n)
 
-    def _train(self, training: TrainingSet, names: Sequence[str], verbose: int) -> list[Floats]:
-        """Out-of-fold values of the members that could be trained, in the time there is."""
+    def _train(self, training: TrainingSet, judged: TrainingSet, names: Sequence[str], verbose: int) -> list[Floats]:
+        """Values of the tested rows by the members that could be trained, in the time there is."""
         values: list[Floats] = []
         seconds: list[float] = []
-        judged = training.judged
+        rows: list[int] = []
         names = [name for name in names if MEMBERS[name].takes_part(training)]
         if training.hurried:
             names = sorted(names, key=lambda name: MEMBERS[name].share)
@@ -216,7 +226,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             time_left = _left(training, names[k:], seconds, self.names_)
             say(verbose, "%s: member %d of %d begins, %s", name, k + 1, len(names), time_left)
             try:
-                member, out_of_fold = _trained(name, replace(training, deadline=until, shortened=self.shortened_))
+                trained = _trained(name, replace(training, deadline=until, shortened=self.shortened_))
             except Exception as error:
                 self.shortened_.pop(name, None)
                 warn_user(
@@ -224,19 +234,42 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 )
                 continue
             seconds.append(perf_counter() - started)
-            values.append(out_of_fold)
+            values.append(trained.values)
+            rows.append(trained.n_rows)
             self.names_.append(name)
-            self.members_.append(member)
-            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(out_of_fold, judged))
+            self.members_.append(trained.member)
+            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(trained.values, judged))
             if name in self.shortened_:
                 say(verbose, "%s: shortened, %s", name, self.shortened_[name])
         if training.hurried:
-            self._train_again(training, values, seconds, verbose)
-        self.seconds_ = np.array(seconds)
+            self._train_again(training, judged, values, seconds, rows, verbose)
+        self.seconds_, self.rows_ = np.array(seconds), np.array(rows, dtype=np.intp)
         self.scores_ = np.array([_score(out_of_fold, judged) for out_of_fold in values])
         return values
 
-    def _train_again(self, training: TrainingSet, values: list[Floats], seconds: list[float], verbose: int) -> None:
+    def _drop(self, values: list[Floats], verbose: int) -> bool:
+        """Drop the members of too little weight, and their values."""
+        weights = np.atleast_2d(self.weights()).max(axis=0, initial=0.0)
+        dropped = np.flatnonzero(weights < _LEAST_WEIGHT)
+        dropped = dropped[dropped != weights.argmax()] if dropped.size else dropped
+        for k in dropped[::-1]:
+            name = self.names_.pop(k)
+            say(verbose, "%s: dropped, its weight is %.3g", name, weights[k])
+            self.dropped_[name] = [self.scores_[k].item(), self.seconds_[k].item(), self.rows_[k].item()]
+            del self.members_[k], values[k]
+        for of_members in ("scores_", "seconds_", "rows_"):
+            setattr(self, of_members, np.delete(getattr(self, of_members), dropped))
+        return bool(dropped.size)
+
+    def _train_again(
+        self,
+        training: TrainingSet,
+        judged: TrainingSet,
+        values: list[Floats],
+        seconds: list[float],
+        rows: list[int],
+        verbose: int,
+    ) -> None:
         """Train members that were shortened once more, with the time that others have left."""
         for k in reversed(range(len(self.names_))):
             name = self.names_[k]
@@ -245,13 +278,13 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             say(verbose, "%s: once more, %.1f s are left", name, training.left())
             started, shortened = perf_counter(), dict[str, str]()
             try:
-                member, out = _trained(name, replace(training, shortened=shortened))
+                trained = _trained(name, replace(training, shortened=shortened))
             except Exception as error:
                 say(verbose, "%s: stays as it was, %s", name, error)
                 continue
             seconds[k] += perf_counter() - started
-            if _score(out, training.judged) >= _score(values[k], training.judged):
-                self.members_[k], values[k] = member, out
+            if _score(trained.values, judged) >= _score(values[k], judged):
+                self.members_[k], values[k], rows[k] = trained
                 self.shortened_.pop(name)
                 self.shortened_.update(shortened)
 
@@ -267,6 +300,9 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         """Log probabilities (m, c), or standardised targets (m, q)."""
+        if self.latent_ and view.latent is None:
+            assert posterior is not None
+            view = view.with_latent(posterior)
         return self._combine([member.predict(view, posterior, n_jobs) for member in self.members_], len(view.Z))
 
     def _check_loaded(self) -> None:
@@ -298,22 +334,72 @@ def _prior(training: TrainingSet) -> Floats:
     return log_softmax(np.log(np.maximum(shares, 1e-12)))
 
 
-def _trained(name: str, training: TrainingSet) -> tuple[Member, Floats]:
-    """A member and its values out of fold; where time is short it learns from a share of the rows and predicts the others."""
+class Trained(NamedTuple):
+    """A member, its values of the tested rows, and the rows that it learned from, outside of one fold."""
+
+    member: Member
+    values: Floats
+    n_rows: int
+
+
+def _trained(name: str, training: TrainingSet) -> Trained:
+    """A member as far as there is time for it."""
+    by_itself = not training.large or MEMBERS[name].most_rows is None
+    trained = (_trained_in_folds if by_itself else _trained_by_cuts)(name, training)
+    if not np.isfinite(trained.values).all():
+        raise FloatingPointError("its out-of-fold values are not finite")
+    return trained
+
+
+def _trained_in_folds(name: str, training: TrainingSet) -> Trained:
+    """A member that gives values out of fold itself; where time is short it learns from a share of the rows and predicts the others."""
     member = MEMBERS[name].make()
-    thinned, rows = training.thinned(_share(member, training) if training.hurried else 1.0)
+    thinned, rows = _in_time(member, training)
+    learned = training
     if thinned is training:
         values = member.fit(training)
     elif getattr(member, "cuts_test_all", False):
-        values = member.fit(training.learning_from(rows))
+        learned = training.learning_from(rows)
+        values = member.fit(learned)
     else:
+        learned = thinned
         values = _fitted_to_few(member, thinned, rows, training)
     if thinned is not training:
-        part = f"{len(rows) / training.n:.0%} of the rows"
-        training.shortened[name] = f"{training.shortened[name]} on {part}" if name in training.shortened else part
-    if not np.isfinite(values).all():
-        raise FloatingPointError("its out-of-fold values are not finite")
-    return member, values
+        _note_rows(name, len(rows), training)
+    return Trained(member, values, min(len(train) for train, _ in learned.cuts))
+
+
+def _trained_by_cuts(name: str, training: TrainingSet) -> Trained:
+    """A member of a large table that learns, once a cut, from all rows that it can use; of several cuts it learns from all of them in the end."""
+    kind, cuts, tested = MEMBERS[name], training.cuts, training.tested
+    assert kind.most_rows is not None
+    most = kind.most_rows(training)
+    values, n_rows = np.empty((len(tested), training.n_classes or training.Y.shape[1])), training.n
+
+    def learn(rows: Ints) -> tuple[Member, int]:
+        member, sample = kind.make(), training.sample(rows, most)
+        thinned = _in_time(member, sample)[0]
+        getattr(member, "learn", member.fit)(thinned)
+        if thinned is not sample:
+            _note_rows(name, thinned.n, sample)
+        return member, thinned.n
+
+    for train, test in cuts:
+        member, learned = learn(train)
+        n_rows, view = min(n_rows, learned), training.view.take(test).in_double()
+        values[np.searchsorted(tested, test)] = member.predict(view, training.posterior, training.n_jobs)
+    return Trained(member if len(cuts) == 1 else learn(np.arange(training.n))[0], values, n_rows)
+
+
+def _in_time(member: Member, training: TrainingSet) -> tuple[TrainingSet, Ints]:
+    """The training set with the share of its rows for which there is time, and which those are."""
+    return training.thinned(_share(member, training) if training.hurried else 1.0)
+
+
+def _note_rows(name: str, n_rows: int, training: TrainingSet) -> None:
+    """Say from which share of the rows a member learned."""
+    part = f"{n_rows / training.n:.0%} of the rows"
+    training.shortened[name] = f"{training.shortened[name]} on {part}" if name in training.shortened else part
 
 
 def _fitted_to_few(member: Member, thinned: TrainingSet, rows: Ints, training: TrainingSet) -> Floats:

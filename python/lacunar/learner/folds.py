@@ -12,6 +12,7 @@ from lacunar._typing import Floats, Ints
 
 _FEWEST = 20  # different rows, below which nothing tells copies from rows that happen to be alike
 _COINCIDENCE = 0.05  # expected rows that agree by chance, above which rows that agree are no copies
+_HELD_OUT, _MOST_HELD_OUT = 10, 20_000  # of so many rows of a large table one is held out, and these at most
 _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -71,6 +72,15 @@ def _fewest_rows_first(sizes: Ints, splits: int) -> Ints:
         n_rows, folds[unit] = rows[0]
         heapq.heapreplace(rows, (n_rows + int(size), int(folds[unit])))
     return folds
+
+
+def held_out(labels: Ints | None, units: Ints, seed: int) -> Ints:
+    """A tenth of the rows, and 20,000 of them at most, with the classes in their shares: but for classes of which nothing else would be left."""
+    fold = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)[0]
+    if labels is None:
+        return fold
+    left = np.bincount(labels) - np.bincount(labels[fold], minlength=int(labels.max()) + 1)
+    return fold[left[labels[fold]] > 0]
 
 
 def rows_of(chosen: Ints, units: Ints) -> Ints:

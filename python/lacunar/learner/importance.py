@@ -115,7 +115,7 @@ class ChangeableView:
         copy = object.__new__(ChangeableView)
         copy._views, copy._filled = self._views, self._filled
         parts = []
-        for array, source, places in zip(self.view, sources, self._parts(column), strict=True):
+        for array, source, places in zip(self.view[:2], sources[:2], self._parts(column), strict=True):
             changed = array.copy()
             changed[np.ix_(rows, places)] = source[:, places]
             parts.append(changed)
@@ -127,7 +127,7 @@ class ChangeableView:
 
     def with_mask(self, column: int, shown: Ints, hidden: Ints, rng: Any) -> ChangeableView:
         copy = self._copied(column, shown, View(self._filled.Z[shown], self._filled.T[shown]))
-        for array, places in zip(copy.view, self._parts(column), strict=True):
+        for array, places in zip(copy.view[:2], self._parts(column), strict=True):
             array[np.ix_(hidden, places)] = np.nan
         return copy
 

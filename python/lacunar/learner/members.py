@@ -21,19 +21,23 @@ from sklearn.linear_model import LogisticRegression
 from lacunar._cuts import in_order
 from lacunar._products import row_product
 from lacunar._typing import Floats, Ints
-from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.karma.calibrate import all_classes
-from lacunar.karma.selection import TICK, USABLE, KernelSelection
+from lacunar.karma.selection import KernelSelection
 from lacunar.learner.trees import BoostingMember, ForestMember, all_chances, log_chances
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
 from lacunar.lowrank.ridge import fold_ridge
-from lacunar.observed import Observed
 from lacunar.observed.rules import COUNT, Array, Instance, Rule, floats
 from lacunar.uncertainty.shift import log_softmax
 
 _MOST_FOR_NEWTON = 200  # coefficients of logistic regression, whose Hessian is factorised
-_PILOT_FURTHER = 2000  # rows beyond the sample, under a time limit
+_MANY_ROWS = 20_000  # beyond which the penalty is chosen on a sample
+_ROWS_FOR_PENALTY = 10_000
+_MOST_INPUTS = 10**7  # numbers that a linear member of a large table learns from: rows by inputs
+ROWS_OF_KERNELS, _ROWS_OF_OTHERS = (
+    10_000,
+    20_000,
+)  # of a large table, from which kernels, and the Gaussian and the forest learn
 
 
 def _scores(values: Floats, n_classes: int) -> Floats:
@@ -115,15 +119,26 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
     _WEAKER = (10.0, 100.0, 1e3, 1e4)  # tried as long as they help: numbers that add up need them
 
     def fit(self, training: TrainingSet) -> Floats:
-        assert training.labels is not None
-        self.n_classes_ = training.n_classes
-        self.flagged_ = _flagged(training.view)
-        rows = _values_and_flags(training.view, self.flagged_)
+        rows = self._inputs(training)
         best, out = self._best(rows, training)
-        final = training.final
-        model = _logistic(best, rows[final], training.labels[final], training.weights(final))
-        self.coef_, self.intercept_ = model.coef_, model.intercept_
+        self._learn(best, rows, training)
         return out
+
+    def learn(self, training: TrainingSet) -> None:
+        """The same without values out of fold: the penalty is chosen on a sample of many rows."""
+        rows = self._inputs(training)
+        few, places = training.thinned(_ROWS_FOR_PENALTY / training.n if training.n > _MANY_ROWS else 1.0)
+        self._learn(self._best(rows[places], few)[0], rows, training)
+
+    def _inputs(self, training: TrainingSet) -> Floats:
+        self.n_classes_, self.flagged_ = training.n_classes, _flagged(training.view)
+        return _inputs(training.view, self.flagged_)
+
+    def _learn(self, C: float, rows: Floats, training: TrainingSet) -> None:
+        assert training.labels is not None
+        final = training.final
+        model = _logistic(C, rows[final], training.labels[final], training.weights(final))
+        self.coef_, self.intercept_ = model.coef_, model.intercept_
 
     def _best(self, rows: Floats, training: TrainingSet) -> tuple[float, Floats]:
         """The penalty of least loss out of fold, and the values out of fold."""
@@ -158,7 +173,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
 
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         assert training.labels is not None
-        rows = _values_and_flags(training.view, _flagged(training.view))
+        rows = _inputs(training.view, _flagged(training.view))
         _logistic(self._FIRST, rows, training.labels, training.weight)
         return 2.0 * (len(training.cuts) + 1)
 
@@ -174,7 +189,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         return in_order(training.cuts, values)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
-        raw = row_product(_values_and_flags(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_
+        raw = row_product(_inputs(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_
         return log_chances(np.exp(log_softmax(all_classes(raw))))
 
 
@@ -192,7 +207,7 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_, self.flagged_ = training.n_classes, _flagged(training.view)
-        rows = _values_and_flags(training.view, self.flagged_)
+        rows = _inputs(training.view, self.flagged_)
         ridge = fold_ridge(rows, training.Y, training.cuts, training.weight, self._PENALTIES)
         self.coef_, self.intercept_ = ridge.coef, ridge.intercept
         return ridge.oof
@@ -202,48 +217,7 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
         return 1.0
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
-        return row_product(_values_and_flags(view, self.flagged_), self.coef_, n_jobs) + self.intercept_
-
-
-class TableMember(BaseEstimator):  # type: ignore[misc]
-    """KARMA of pairs of columns, learned in one pass over all rows of a large table that the other members do not learn from."""
-
-    name = "table"
-    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "model_": Instance(BaseEstimator)}
-
-    def fit(self, training: TrainingSet) -> Floats:
-        assert training.further is not None
-        self.n_classes_ = training.n_classes
-        self.model_ = self._learned(training, self._most(training) if training.hurried else None)
-        return self.predict(training.view.take(training.tested), None, training.n_jobs)
-
-    def _learned(self, training: TrainingSet, most: int | None) -> KarmaClassifier | KarmaRegressor:
-        assert training.further is not None
-        further, make = training.further(most), KarmaClassifier if training.n_classes else KarmaRegressor
-        target = further.labels if further.labels is not None else further.Y
-        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
-        model: KarmaClassifier | KarmaRegressor = make(random_state=training.seed, n_jobs=training.n_jobs)
-        model.fit(further.rows, target, sample_weight=further.weight)
-        return model
-
-    def _most(self, training: TrainingSet) -> int | None:
-        """Rows for which there is time, by a pilot on few."""
-        if training.n_further <= _PILOT_FURTHER:
-            return None
-        started = perf_counter()
-        self._learned(training, _PILOT_FURTHER)
-        most = max(int(USABLE * training.left() * _PILOT_FURTHER / max(perf_counter() - started, TICK)), _PILOT_FURTHER)
-        if most >= training.n_further:
-            return None
-        training.shortened[self.name] = f"{most / training.n_further:.0%} of the further rows"
-        return most
-
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
-        rows = Observed.from_dense(view.Z, dtype=np.float32)
-        if not self.n_classes_:
-            return np.asarray(self.model_.predict(rows), dtype=np.float64).reshape(len(view.Z), -1)
-        values = np.asarray(self.model_.decision_function(rows), dtype=np.float64)
-        return _scores(values.reshape(len(view.Z), -1), self.n_classes_)
+        return row_product(_inputs(view, self.flagged_), self.coef_, n_jobs) + self.intercept_
 
 
 def _flagged(view: View) -> NDArray[np.bool_]:
@@ -252,10 +226,22 @@ def _flagged(view: View) -> NDArray[np.bool_]:
     return np.asarray((share > 0.01) & (share < 0.99))
 
 
-def _values_and_flags(view: View, flagged: NDArray[np.bool_]) -> Floats:
-    """Inputs (n, p + flagged) of the linear members: Z with 0, the mean, where missing, and which entries of some columns are missing."""
+def _inputs(view: View, flagged: NDArray[np.bool_]) -> Floats:
+    """Inputs (n, p + flagged) of the linear members: Z with 0, the mean, where missing, and which entries of some columns are missing.
+
+    Where members read latent coordinates, these and their products in pairs too.
+    """
     missing = np.isnan(view.Z)
-    return np.hstack([np.where(missing, 0.0, view.Z), missing[:, flagged]])
+    parts = [np.where(missing, 0.0, view.Z), missing[:, flagged]]
+    if view.latent is not None:
+        parts += [view.latent, *(view.latent[:, [j]] * view.latent[:, j:] for j in range(view.latent.shape[1]))]
+    return np.hstack(parts)
+
+
+def _rows_of_inputs(training: TrainingSet) -> int:
+    """Rows of a large table from which a linear member learns."""
+    k = 0 if training.view.latent is None else training.view.latent.shape[1]
+    return max(_MOST_INPUTS // (2 * int(training.view.Z.shape[1]) + k * (k + 3) // 2 + 1), _ROWS_OF_OTHERS)
 
 
 def _logistic(C: float, rows: Floats, labels: Ints, weight: Floats | None) -> LogisticRegression:
@@ -300,7 +286,9 @@ class MemberKind(NamedTuple):
     share: float  # of a time limit, beside those of other members; small ones begin
     seconds: Callable[[TrainingSet], float]  # roughly
     takes_part: Callable[[TrainingSet], bool] = lambda training: True
-    may_be_named: bool = True  # by a user, in `members`
+    # Rows of a large table that it learns from; without a function it learns from all of them, by `cuts`.
+    most_rows: Callable[[TrainingSet], int] | None = None
+    for_large: Callable[[TrainingSet], bool] = lambda training: True  # whether it is one of "auto" there
 
     def of_task(self, n_classes: int) -> bool:
         """Whether it is for so many classes, 0 for numbers."""
@@ -319,15 +307,20 @@ def _of_trees(training: TrainingSet) -> float:
 MEMBERS: dict[str, MemberKind] = {
     kind.make.name: kind
     for kind in (
-        MemberKind(LogisticMember, True, False, 1.0, lambda t: 0.05 + 1e-6 * _entries(t)),
-        MemberKind(LinearMember, False, True, 1.0, lambda t: 0.05 + 1e-6 * _entries(t)),
+        MemberKind(LogisticMember, True, False, 1.0, lambda t: 0.05 + 1e-6 * _entries(t), most_rows=_rows_of_inputs),
+        MemberKind(LinearMember, False, True, 1.0, lambda t: 0.05 + 1e-6 * _entries(t), most_rows=_rows_of_inputs),
         MemberKind(
-            GaussianMember, True, True, 1.0, lambda t: 0.05 + 2e-6 * t.n * min(t.view.Z.shape[1], 200), lambda t: t.posterior is not None
+            GaussianMember, True, True, 1.0, lambda t: 0.05 + 2e-6 * t.n * min(t.view.Z.shape[1], 200), lambda t: t.posterior is not None,
+            most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False,
         ),
-        MemberKind(KernelMember, True, True, 5.0, lambda t: 0.2 + 1e-3 * min(t.n, 3000) + 3e-4 * t.n),
+        MemberKind(
+            KernelMember, True, True, 5.0, lambda t: 0.2 + 1e-3 * min(t.n, 3000) + 3e-4 * t.n,
+            most_rows=lambda t: ROWS_OF_KERNELS, for_large=lambda t: t.view.latent is not None,
+        ),
         MemberKind(BoostingMember, True, True, 6.0, lambda t: _of_trees(t) * max(t.n_classes, 3) / 3),
-        MemberKind(ForestMember, True, True, 2.0, lambda t: _of_trees(t) * 0.5),
-        MemberKind(TableMember, True, True, 2.0, lambda t: 1.0, lambda t: t.further is not None, may_be_named=False),
+        MemberKind(
+            ForestMember, True, True, 2.0, lambda t: _of_trees(t) * 0.5, most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False
+        ),
     )
 }  # fmt: skip
 

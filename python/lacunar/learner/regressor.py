@@ -65,17 +65,19 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Parameters
     ----------
     members : "auto" or list of {"linear", "gaussian", "kernels", "boosting", "forest"}, default="auto"
-        What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
-        `members_`) beside them.
+        What is trained; "auto" is all of them that the table allows. Of more than 20,000 rows "auto" is "linear" and "boosting", and "kernels" where
+        the latent coordinates of the low-rank model help boosting to predict; the others take part there if they are named.
     cv : int, splitter or iterable of splits, default=5
         How rows are held out, for every member: a number of folds, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
         LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
-        on). No row may be tested twice, and some may never be.
+        on). No row may be tested twice, and some may never be. Of more than 20,000 rows a number stands for one held-out part of a tenth
+        of the rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
     time_limit : float, default=None
         Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks
         or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
     memory_limit : float, default=None
-        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample. None is 40,000 rows.
+        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample, and a warning says of how many. None is all
+        rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What is missing in a sparse matrix: entries it does not store, or stored NaN.
     random_state : int, RandomState or None, default=None
@@ -92,11 +94,12 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (R2 out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost
-        something, "shortened" says what, and members that were left out have a row.
+        Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that a model of the member learns from, outside of one fold) and
+        "tested" (rows that weigh the members): `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says
+        what, and members that were left out have a row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
-        Predictions of the training rows by members that had not seen them; NaN where the target is unknown, and of rows that `cv` never
-        tests.
+        Predictions of the training rows by members that had not seen them; NaN where the target is unknown, of rows that `cv` never
+        tests, and of more than 20,000 rows in all but the held-out part.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -127,7 +130,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Weights w >= 0 of M members minimise, in units of the best member's, the sum of squared errors out of fold + (1 + 1600/n) M |w - w0|^2 + 50 (sum of
     w - 1)^2. A member whose mean error is z standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal weights where the rows do
     not tell members apart, and next to none where they speak against one. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose target is missing (NaN) teach the low-rank
-    Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) beyond.
+    Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until 100 of them gain
+    nothing on the held-out part), ridge regression from as many as have 1e7 inputs, the kernels from 10,000; where latent coordinates help
+    boosting they are columns of it, and they and their products inputs of ridge regression. Columns and the low-rank model are learned
+    from 40,000 rows at most.
 
     Predictions of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
     where there are more), each counted once.
@@ -225,11 +231,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             until = deadline if np.isinf(deadline) else deadline - time * (n_left - 1) / n_left
             of_rows = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, of_rows, read_groups(groups, len(Y), rows))
-            ensemble, values, training, chosen = self._trained(table, view, rows, target, until)
+            ensemble, values, judged, tested = self._trained(table, view, rows, target, until)
             self.ensembles_.append(ensemble)
-            self._fit_deviations(training.judged, values)
+            self._fit_deviations(judged, values)
             self.targets_.append(targets)
-            self.out_of_fold_[np.ix_(rows[chosen][training.tested], targets)] = (
+            self.out_of_fold_[np.ix_(rows[tested], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
             )
         if self.flat_:

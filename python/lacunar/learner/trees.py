@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import sklearn
@@ -28,10 +29,10 @@ from lacunar._threads import one_openmp_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE
-from lacunar.learner.views import TrainingSet, View
+from lacunar.learner.views import Reads, TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
-from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, floats, whole
-from lacunar.uncertainty.shift import log_softmax
+from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, Word, floats, whole
+from lacunar.uncertainty.shift import evenly, log_softmax
 
 T = TypeVar("T", bound="Trees")
 Boosting: TypeAlias = HistGradientBoostingClassifier | HistGradientBoostingRegressor
@@ -44,6 +45,15 @@ _TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
 _STAGE = 40  # iterations of boosting between two looks at the loss out of fold
 _SMALL_LEAVES = 6
 _PILOT_FOLDS = 2  # on which usual and small trees compete
+_LARGE_RATE, _LARGE_LEAVES = 0.1, 31  # of boosting on large tables
+_LARGE_TREES, _LARGE_TREES_OF_CLASSES = 1000, 3000  # at most, and summed over many classes
+_STAGES_GROW = 3  # times the iterations so far, of the next stage under a time limit
+# Latent coordinates are columns of boosting where they lower the loss of a pilot to this share of it: .7 to .85 in tables of low
+# rank, .99 to 1 where columns are independent.
+_PILOT_OF_LATENT, _PILOT_LATENT_TREES, _WORTH_OF_LATENT = 40_000, 60, 0.95
+_AS_GOOD = 1.005  # times the loss with the columns too, up to which they are read alone
+_PILOT_LATENT_SHARE = 0.04  # of a time limit, for each pilot
+_PATIENCE = 100  # trees without a gain on the held-out part; after 15 it would often stop too early
 _MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried
 # Under a time limit:
 _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
@@ -296,10 +306,11 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         "classes_seen_": Items(Array("i", ("seen",), low=0, distinct=True), alike=False),
         "shares_": Items(Number(low=0, high=1)),
         "n_iter_": Items(COUNT),
+        "reads_": Word(get_args(Reads)),
     }
 
     def fit(self, training: TrainingSet) -> Floats:
-        self.n_classes_ = training.n_classes
+        self.n_classes_, self.reads_ = training.n_classes, training.reads
         targets = [training.labels] if training.labels is not None else list(training.Y.T)
         grown = [self._best(training, y, last=len(targets) - k) for k, y in enumerate(targets)]
         self.n_iter_ = [fold_models.n_iter for fold_models in grown]
@@ -318,6 +329,8 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         ]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
+        if training.large:
+            return self._grown_once(training, y, cuts, until)
         candidates = [_Folds(training, y, _leaves(training))]
         if _small_trees_are_cheap(training):
             candidates.append(_Folds(training, y, _SMALL_LEAVES))
@@ -331,6 +344,23 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         if best.cut_short:
             training.shortened[self.name] = f"{grown.n_iter} of up to {best.wished} iterations"
         return grown
+
+    def _grown_once(self, training: TrainingSet, y: NDArray[Any], cuts: list[tuple[Ints, Ints]], until: float) -> Grown:
+        """Of a large table a model for every cut, grown until the rows that it does not learn from gain no more."""
+        tested, models = training.tested, list[Boosting]()
+        values = np.zeros((len(tested), max(training.n_classes, 1)))
+        wished = _large_trees(training)
+        for k, cut in enumerate(cuts):
+            share = until if np.isinf(until) else perf_counter() + (until - perf_counter()) / (len(cuts) - k)
+            model, whole = _grown_to_gain(training, y, cut, wished, share)
+            models.append(model)
+            values[np.searchsorted(tested, cut[1])] = _values_of(model, training, cut[1])
+            if not whole:
+                training.shortened[self.name] = f"{_n_trees(model)} of up to {wished} iterations"
+        n_iter = max(_n_trees(model) for model in models)
+        if not training.all_in_cuts:  # the last rows of a time series
+            models = [_grown_on_all(training, y, _n_trees(models[-1]))]
+        return Grown(n_iter, models, values if training.n_classes else values[:, 0])
 
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         y = training.Y[:, 0] if training.labels is None else training.labels
@@ -348,22 +378,23 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         self.shares_: list[float] = []
         for of_target in models:
             if not training.n_classes:
-                self.trees_.append([Trees.of_boosting(of_target, training.categorical)])
+                self.trees_.append([Trees.of_boosting(of_target, _categorical(training))])
                 continue
             groups: dict[tuple[int, ...], list[Boosting]] = {}
             for model in of_target:
                 groups.setdefault(tuple(int(c) for c in model.classes_), []).append(model)
             self.shares_ = [len(group) / len(of_target) for group in groups.values()]
-            self.trees_.append([Trees.of_boosting(group, training.categorical) for group in groups.values()])
+            self.trees_.append([Trees.of_boosting(group, _categorical(training)) for group in groups.values()])
             self.classes_seen_ = [np.array(seen, dtype=np.intp) for seen in groups]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
+        columns = np.hstack(view.read(self.reads_))
         if not self.n_classes_:
-            return np.column_stack([trees.sums(view.T, n_jobs)[:, 0] for (trees,) in self.trees_])
+            return np.column_stack([trees.sums(columns, n_jobs)[:, 0] for (trees,) in self.trees_])
         out = np.zeros((len(view.T), self.n_classes_))
         for trees, seen, share in zip(self.trees_[0], self.classes_seen_, self.shares_, strict=True):
             logs = np.full(out.shape, np.log(LEAST))
-            logs[:, seen] = np.maximum(log_softmax(all_classes(trees.sums(view.T, n_jobs))), np.log(LEAST))
+            logs[:, seen] = np.maximum(log_softmax(all_classes(trees.sums(columns, n_jobs))), np.log(LEAST))
             out += share * logs
         return out
 
@@ -426,7 +457,7 @@ class _Folds:
             return 60 if n < 1500 else 100
         if self._leaves == _SMALL_LEAVES:
             return 200
-        return 120 if n < 1500 else (200 if n < 5000 or self._training.further is not None else 300)
+        return 120 if n < 1500 else (200 if n < 5000 else 300)
 
     def finish(self) -> Grown:
         """Every model cut to the iterations that were best."""
@@ -493,6 +524,119 @@ class _Growing:
         return np.asarray(self._log_chances(raw)[0] if self._training.n_classes else raw[0])
 
 
+def _large_trees(training: TrainingSet) -> int:
+    """Iterations at most."""
+    return int(min(_LARGE_TREES, _LARGE_TREES_OF_CLASSES // max(training.n_classes, 1)))
+
+
+def _categorical(training: TrainingSet) -> NDArray[np.bool_]:
+    """Which of the columns that trees read are categories."""
+    flags = [training.categorical] if training.reads != "latent" else []
+    if training.reads != "columns":
+        assert training.view.latent is not None
+        flags.append(np.zeros(training.view.latent.shape[1], dtype=bool))
+    return np.concatenate(flags)
+
+
+def _columns_of_rows(view: View, reads: Reads, rows: Ints) -> Floats:
+    """What trees read of some rows, in double precision and column by column as boosting takes it, so that it makes no copy."""
+    parts = view.read(reads)
+    columns = np.empty((len(rows), sum(part.shape[1] for part in parts)), order="F")
+    for column, values in zip(columns.T, (column for part in parts for column in part.T), strict=True):
+        column[:] = values[rows]
+    return columns
+
+
+def _grown_to_gain(
+    training: TrainingSet, y: NDArray[Any], cut: tuple[Ints, Ints], most: int, until: float = np.inf
+) -> tuple[Boosting, bool]:
+    """A model with as many trees as were best for the rows of a cut that it did not learn from, and whether there was time for them."""
+    train, test = cut
+    test = test[np.isin(y[test], y[train])] if training.n_classes else test  # a class may have rows there alone
+    X, X_test = (_columns_of_rows(training.view, training.reads, rows) for rows in (train, test))
+    model = _model(training, _LARGE_LEAVES).set_params(
+        learning_rate=_LARGE_RATE, early_stopping=True, n_iter_no_change=_PATIENCE
+    )
+    done, seconds = 0, 0.0
+    while done < most:
+        stage = _stage_in_time(done, seconds, most, until)
+        if not stage:
+            break
+        started, done = perf_counter(), done + stage
+        model.set_params(max_iter=done)
+        with one_openmp_thread():
+            model.fit(
+                X, y[train], training.weights(train),
+                X_val=X_test, y_val=y[test], sample_weight_val=training.weights(test),
+            )  # fmt: skip
+        seconds = (perf_counter() - started) / stage
+        if model.n_iter_ < done:
+            break
+    best = max(int(np.argmax(model.validation_score_)), 1)
+    whole = model.n_iter_ < done or done == most
+    del inside(model, "_predictors")[best:]
+    return model, whole
+
+
+def _grown_on_all(training: TrainingSet, y: NDArray[Any], iterations: int) -> Boosting:
+    """A model of so many iterations on all rows that final models learn from."""
+    final = training.final
+    model = _model(training, _LARGE_LEAVES).set_params(learning_rate=_LARGE_RATE, max_iter=iterations)
+    with one_openmp_thread():
+        return model.fit(_columns_of_rows(training.view, training.reads, final), y[final], training.weights(final))
+
+
+def _stage_in_time(done: int, seconds: float, most: int, until: float) -> int:
+    """Iterations to grow next: all of them, or under a time limit at most as many as there are, by what one of the last took."""
+    if np.isinf(until):
+        return most - done
+    if not done:
+        return _PILOT_ITERATIONS
+    possible = min(int(USABLE * (until - perf_counter()) / max(seconds, TICK)), most - done)
+    return min(possible, _STAGES_GROW * done) if possible >= _FEWEST_ITERATIONS else 0
+
+
+def _n_trees(model: Boosting) -> int:
+    return len(inside(model, "_predictors"))
+
+
+def _values_of(model: Boosting, training: TrainingSet, rows: Ints) -> Floats:
+    """What a model says of some rows: (rows, c) log probabilities, or (rows, 1)."""
+    raw = Trees.of_boosting([model], _categorical(training)).sums(
+        _columns_of_rows(training.view, training.reads, rows), training.n_jobs
+    )
+    if not training.n_classes:
+        return raw
+    logs = np.full((len(rows), training.n_classes), np.log(LEAST))
+    logs[:, np.asarray(model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
+    return np.asarray(np.maximum(logs, np.log(LEAST)))
+
+
+def worth_reading(training: TrainingSet) -> Reads:
+    """What trees do best to read of a large table: its columns, latent coordinates beside them, or these alone, by a few trees on some rows.
+
+    Where these alone are as good they take far less time.
+    """
+    assert training.posterior is not None
+    train, test = training.cuts[0]
+    train = train[evenly(len(train), _PILOT_OF_LATENT)]
+    some = np.union1d(train, test)
+    part, cut = training.take(some), (np.searchsorted(some, train), np.searchsorted(some, test))
+    part = replace(part, view=part.view.with_latent(training.posterior))
+    loss = {reads: _pilot_loss(replace(part, reads=reads), cut) for reads in ("columns", "both")}
+    if loss["both"] >= _WORTH_OF_LATENT * loss["columns"]:
+        return "columns"
+    return "latent" if _pilot_loss(replace(part, reads="latent"), cut) <= _AS_GOOD * loss["both"] else "both"
+
+
+def _pilot_loss(training: TrainingSet, cut: tuple[Ints, Ints]) -> float:
+    """The loss of a few trees on the rows of a cut that they did not learn from, summed over targets."""
+    until = perf_counter() + _PILOT_LATENT_SHARE * training.left() if training.hurried else np.inf
+    targets = [training.labels] if training.labels is not None else list(training.Y.T)
+    pilots = [_grown_to_gain(training, y, cut, _PILOT_LATENT_TREES, until)[0] for y in targets]
+    return -sum(float(np.max(pilot.validation_score_)) for pilot in pilots)
+
+
 def _model(training: TrainingSet, leaves: int) -> Boosting:
     make = HistGradientBoostingClassifier if training.n_classes else HistGradientBoostingRegressor
     return make(
@@ -503,7 +647,7 @@ def _model(training: TrainingSet, leaves: int) -> Boosting:
         max_features=0.7,
         max_bins=_bins(training),
         random_state=training.seed,
-        categorical_features=training.categorical if training.categorical.any() else None,
+        categorical_features=_categorical(training) if _categorical(training).any() else None,
         early_stopping=False,
         warm_start=True,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, _num_samples
 
-from lacunar._cuts import Cut, cuts_among, tested_rows
+from lacunar._cuts import Cut, cuts_among, cuts_of, tested_rows
 from lacunar._log import warn_user
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
+from lacunar.learner.folds import even_folds
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.columns import column_spread, scales_of
@@ -29,21 +30,51 @@ MOST_LEVELS = 250  # of a category that trees split natively: their sets hold 25
 _SHOWN_LEVELS = 60  # of a category that become columns of their own, the most frequent first
 _CLIP = 8.0  # standard deviations, beyond which a number says no more to kernels and linear models
 _LARGEST = 1e15  # standard deviations, for trees in single precision
+_MOST_LATENT = 20  # coordinates that members read, the first of which explain most
+_LATENT_ROWS = 2**15  # whose latent coordinates are computed at once
+_FOLDS_OF_SAMPLES = 3
 _SMALLEST_SD = 0.25  # of a category's column, so that a rare level does not outweigh all others
 _MOST_DRAWN = 32  # levels of training that a row with an unseen one is predicted with
 _UNSEEN = "predicted as the average over those that it saw"
 
 
+Reads: TypeAlias = Literal["columns", "both", "latent"]  # of trees: T, latent coordinates beside it, or these alone
+
+
 class View(NamedTuple):
-    """Rows of one table as two arrays: Z for linear models and kernels, T for trees."""
+    """Rows of one table as arrays: Z for linear models and kernels, T for trees, and latent coordinates where members read them.
+
+    Rows of a large training set are in single precision, all others in double.
+    """
 
     Z: Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
     T: Floats  # (n, d) standardised numbers and levels of categories, NaN where missing
+    latent: Floats | None = None  # (n, k)
 
     def take(self, rows: NDArray[np.intp]) -> View:
         """Some of the rows; the same arrays where those are all of them."""
         all_rows = len(rows) == len(self.T) and np.array_equal(rows, np.arange(len(rows)))
-        return self if all_rows else View(self.Z[rows], self.T[rows])
+        return self if all_rows else self._changed(lambda array: array[rows])
+
+    def in_double(self) -> View:
+        """The same in double precision."""
+        return self._changed(lambda array: np.asarray(array, dtype=np.float64))
+
+    def _changed(self, change: Callable[[Floats], Floats]) -> View:
+        return View(change(self.Z), change(self.T), None if self.latent is None else change(self.latent))
+
+    def with_latent(self, posterior: LowRankPosterior) -> View:
+        """The same with the first latent coordinates, in the precision of the rows."""
+        latent = np.empty((len(self.Z), min(_MOST_LATENT, len(posterior.components_))), dtype=self.Z.dtype)
+        for first in range(0, len(self.Z), _LATENT_ROWS):
+            rows = slice(first, first + _LATENT_ROWS)
+            latent[rows] = posterior.latent(self.Z[rows])[:, : latent.shape[1]]
+        return self._replace(latent=latent)
+
+    def read(self, reads: Reads) -> list[Floats]:
+        """What trees read, in parts of columns."""
+        parts = {"columns": (self.T,), "both": (self.T, self.latent), "latent": (self.latent,)}[reads]
+        return [part for part in parts if part is not None]
 
     @property
     def n_missing(self) -> Floats:
@@ -51,21 +82,12 @@ class View(NamedTuple):
         return np.asarray(np.isnan(self.T).sum(axis=1), dtype=np.float64)
 
 
-class FurtherRows(NamedTuple):
-    """Rows of a large table beyond those of the training set."""
-
-    rows: Observed
-    labels: Ints | None
-    Y: Floats
-    weight: Floats | None
-
-
 @dataclass
 class TrainingSet:
     """What members learn from: rows with known targets, twice viewed, and how they are cut into rows to learn from and rows to test on."""
 
     view: View
-    as_came: View  # the same rows before columns that training always saw were completed
+    as_came: View  # the tested rows before columns that training always saw were completed
     categorical: NDArray[np.bool_]  # columns of T
     labels: Ints | None  # (n,) numbers of classes, None for regression
     Y: Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)
@@ -76,10 +98,8 @@ class TrainingSet:
     seed: int
     n_jobs: int | None = None
     deadline: float = np.inf  # by perf_counter
-    further: Callable[[int | None], FurtherRows] | None = (
-        None  # of a table too large for folds, so many rows of it or all
-    )
-    n_further: int = 0
+    units: Ints | None = None  # of a large table: rows of one number stay in one fold; None where all rows are folded
+    reads: Reads = "columns"
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
     learned: Ints | None = None  # rows that cuts and the final models learn from, None for all
     share_after: float = 1.0  # of the rows, that what is computed after the members learns from
@@ -96,8 +116,9 @@ class TrainingSet:
 
     @property
     def judged(self) -> TrainingSet:
-        """The tested rows alone: weights, calibration and residuals come from them."""
-        return self.take(self.tested)
+        """The tested rows alone, in double precision: weights, calibration and residuals come from them."""
+        judged = self.take(self.tested)
+        return replace(judged, view=judged.view.in_double(), as_came=judged.as_came.in_double())
 
     def weights(self, rows: Ints) -> Floats | None:
         return None if self.weight is None else self.weight[rows]
@@ -115,29 +136,47 @@ class TrainingSet:
         """Whether there is a time limit."""
         return bool(np.isfinite(self.deadline))
 
+    @property
+    def large(self) -> bool:
+        """Whether members learn once, from all rows but the tested ones, in place of once a fold."""
+        return self.units is not None
+
     def thinned(self, share: float) -> tuple[TrainingSet, Ints]:
         """The same of a share of the rows, as large of every class and one more than there are cuts of each at least, and which rows those are."""
-        rows = np.arange(self.n) if share >= 1.0 else self._drawn(share)
+        rows = np.arange(self.n) if share >= 1.0 else drawn(self.labels, self.n, share, len(self.cuts) + 1, self.seed)
         return self.take(rows), rows
 
     def take(self, rows: Ints) -> TrainingSet:
         """Some of the rows, by ascending numbers; a cut that keeps no test row is dropped."""
         if len(rows) == self.n:
             return self
+        came = np.isin(self.tested, rows)
         return replace(
             self,
             view=self.view.take(rows),
-            as_came=self.as_came.take(rows),
+            as_came=self.as_came if came.all() else self.as_came.take(np.flatnonzero(came)),
             labels=None if self.labels is None else self.labels[rows],
             Y=self.Y[rows],
             cuts=cuts_among(self.cuts, rows, self.n),
             weight=None if self.weight is None else self.weight[rows] / self.weight[rows].mean(),
             learned=None if self.learned is None else np.flatnonzero(np.isin(rows, self.learned)),
+            units=None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1],
         )
 
     def learning_from(self, rows: Ints) -> TrainingSet:
         """The same rows and tests, but only some of the rows, by ascending numbers, are learned from."""
-        return replace(self, cuts=[(np.intersect1d(train, rows), test) for train, test in self.cuts], learned=rows)
+        cuts = [(np.intersect1d(train, rows), test) for train, test in self.cuts]
+        return replace(self, cuts=cuts, learned=np.intersect1d(self.final, rows))
+
+    def sample(self, rows: Ints, most: int) -> TrainingSet:
+        """Of a large table at most so many of some rows, drawn as in `thinned`, in double precision and in folds of their own."""
+        labels = None if self.labels is None else self.labels[rows]
+        if len(rows) > most:
+            rows = rows[drawn(labels, len(rows), most / len(rows), _FOLDS_OF_SAMPLES + 1, self.seed)]
+        part = self.take(rows)
+        assert part.units is not None
+        cuts = cuts_of(even_folds(part.labels, part.units, _FOLDS_OF_SAMPLES, self.seed), part.n)
+        return replace(part, view=part.view.in_double(), as_came=part.view, cuts=cuts, units=None, learned=None)
 
     @property
     def final(self) -> Ints:
@@ -152,15 +191,17 @@ class TrainingSet:
             among[train] = True
         return bool(among[self.final].all())
 
-    def _drawn(self, share: float) -> Ints:
-        order = generator(self.seed).permutation(self.n)
-        if self.labels is None:
-            return np.sort(order[: max(int(share * self.n), len(self.cuts) + 1)])
-        order = order[np.argsort(self.labels[order], kind="stable")]
-        sizes = np.bincount(self.labels, minlength=self.n_classes)
-        place = np.arange(self.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.cuts) + 1))
-        return np.sort(order[place < np.repeat(enough, sizes)])
+
+def drawn(labels: Ints | None, n: int, share: float, fewest: int, seed: int) -> Ints:
+    """A share of n rows, as large of every class and so many of each at least."""
+    order = generator(seed).permutation(n)
+    if labels is None:
+        return np.sort(order[: max(int(share * n), fewest)])
+    order = order[np.argsort(labels[order], kind="stable")]
+    sizes = np.bincount(labels)
+    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, fewest))
+    return np.sort(order[place < np.repeat(enough, sizes)])
 
 
 class TableViews(BaseEstimator):  # type: ignore[misc]

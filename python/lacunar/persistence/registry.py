@@ -69,7 +69,6 @@ CLASSES: dict[str, tuple[str, str]] = {
             "GaussianMember",
             "LinearMember",
             "LogisticMember",
-            "TableMember",
         )
     },
     **{f"lacunar.learner.{name}": ("lacunar.learner.ensemble", name) for name in ("LogPool", "LinearPool")},
