@@ -23,6 +23,7 @@ _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is abou
 _FEWEST_NEAR = 3.0
 _SOFT = 0.1  # of log variances, below which two rows leave open about as much
 _MOST_REFERENCES = 500  # training rows that others are compared with
+_COMPARED_AT_ONCE = 256  # rows with all references: their values stay in cache
 _MOST_COLUMNS = 60  # that have a coefficient each
 _LARGEST_SQUARE = 25.0  # of a standardised prediction
 _FOLDS = 5  # of the scores
@@ -95,9 +96,14 @@ class ExtraMissing(BaseEstimator):  # type: ignore[misc]
         """How far rows are unlike those of training (m,): 0 where a share of those, and three, lack as much, 1 where
         none does.
         """
-        count, always_seen, log = (column[:, None] for column in _measures(rows).T)
-        more = (self.reference_[:, 0] >= count) & (self.reference_[:, 1] >= always_seen)
-        near = (more * np.clip(1 - (log - self.reference_[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
+        measures = _measures(rows)
+        near = np.empty(len(measures))
+        for first in range(0, len(measures), _COMPARED_AT_ONCE):
+            count, always_seen, log = (column[:, None] for column in measures[first : first + _COMPARED_AT_ONCE].T)
+            close = 1 - (log - self.reference_[:, 2]) / _SOFT
+            np.clip(close, 0, 1, out=close)
+            close *= (self.reference_[:, 0] >= count) & (self.reference_[:, 1] >= always_seen)
+            near[first : first + _COMPARED_AT_ONCE] = close.sum(axis=1)
         return np.asarray(np.maximum(0.0, 1 - near / max(self._tail * len(self.reference_), _FEWEST_NEAR)))
 
 
