@@ -11,7 +11,8 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from lacunar import LacunarClassifier, LacunarRegressor
+from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar.kernels import RadialForm
 from lacunar.learner import trees
 from lacunar.learner.members import members_of
 
@@ -81,3 +82,39 @@ def test_a_loaded_ensemble_of_the_other_task_is_refused():
     ensemble.names_ = ["logistic"]
     with pytest.raises(ValueError, match="'logistic', which is of the other task"):
         ensemble._check_loaded()
+
+
+# -- what a report says of them -----------------------------------------------------------------------------------------
+
+
+def completed(model):
+    return dict(zip(model.report_["member"], model.report_["completed"], strict=True))
+
+
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_the_report_says_how_members_complete_rows(kind, tmp_path):
+    X, y = table(120)
+    model = kind(cv=2, random_state=0).fit(X, y > 0 if kind is LacunarClassifier else y)
+    save_model(model, tmp_path / "model")
+    assert load_model(tmp_path / "model").report_ == model.report_
+    found = completed(model)
+    assert found["boosting"] == found["forest"] == ""
+    assert found["linear" if kind is LacunarRegressor else "logistic"] == "mean and flags"
+    assert found["gaussian"] in ("low-rank model", "low-rank model and flags")
+    assert model.report_["rows"] == [120] * 5
+
+
+def test_the_report_counts_kernels_that_complete_rows():
+    X, y = table(120)
+    model = LacunarRegressor(members=["kernels"], cv=2, random_state=0).fit(X, y)
+    selection = model.ensembles_[0].members_[0].selection_
+    karma = object()
+    selection.forms_ = [RadialForm(1.0), RadialForm(2.0, laplace=True), RadialForm(1.0, mask=0.0), karma]
+    selection.chosen_ = [{"table": table} for table in ("completed", "completed", "plain", "plain")]
+    assert completed(model) == {"kernels": "low-rank model and flags, 2 of 4 kernels; mean, 1 of 4 kernels"}
+
+
+def test_a_complete_table_has_no_flags():
+    X, y = table()
+    model = LacunarRegressor(members=["linear"]).fit(np.nan_to_num(X), y)
+    assert completed(model) == {"linear": "mean"}

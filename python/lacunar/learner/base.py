@@ -645,6 +645,7 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
                     "seconds": 0.0,
                     "rows": 0,
                     "tested": ensemble.tested_,
+                    "completed": "",
                     "shortened": text,
                 }
                 for column, value in row.items():
@@ -657,16 +658,21 @@ def _settled(training: TrainingSet) -> int:
 
 
 def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
-    """Columns of a small table: member, its own score, its weight, its seconds, rows that it learned from and was weighed on."""
-    names = ("target", "member", "score", "weight", "seconds", "rows", "tested")
+    """Columns of a small table: member, its own score, its weight, its seconds, rows that it learned from and was weighed on, and how it completes rows."""
+    names = ("target", "member", "score", "weight", "seconds", "rows", "tested", "completed")
     table: dict[str, list[Any]] = {name: [] for name in names}
     for number, ensemble in enumerate(ensembles):
         weights = np.atleast_2d(ensemble.weights()).mean(axis=0)
         of_members = (ensemble.scores_, weights, ensemble.seconds_, ensemble.rows_)
-        lines = list(zip(ensemble.names_, *(of_member.tolist() for of_member in of_members), strict=True))
-        lines += [(name, score, 0.0, seconds, rows) for name, (score, seconds, rows) in ensemble.dropped_.items()]
-        for line in lines:
-            for column, value in zip(names, (number, *line, ensemble.tested_), strict=True):
+        lines = [
+            (*line, getattr(member, "completed", ""))
+            for member, *line in zip(
+                ensemble.members_, ensemble.names_, *(values.tolist() for values in of_members), strict=True
+            )
+        ]
+        lines += [(name, score, 0.0, seconds, rows, "") for name, (score, seconds, rows) in ensemble.dropped_.items()]
+        for *line, completed in lines:
+            for column, value in zip(names, (number, *line, ensemble.tested_, completed), strict=True):
                 table[column].append(value)
     if any(ensemble.shortened_ for ensemble in ensembles):
         _add_shortened(table, ensembles)

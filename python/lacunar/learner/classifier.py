@@ -91,9 +91,10 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (accuracy out of fold), "weight", "seconds", "rows" (that a model of the member learns from, outside of one fold) and
-        "tested" (rows that weigh the members): `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says
-        what, and members that were left out have a row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
+        Columns "member", "score" (accuracy out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
+        members), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
+        `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
+        row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (labelled rows, c)
         Probabilities of the training rows by members that had not seen them; NaN of rows that `cv` never tests, and of more than 20,000 rows in
         all but the held-out part.
@@ -488,7 +489,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     @property
     def report_(self) -> dict[str, Any]:
-        """Member, score, weight and seconds, as columns."""
+        """Members and what is said of them, as columns."""
         return report([self.ensemble_])
 
 

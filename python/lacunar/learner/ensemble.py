@@ -335,7 +335,7 @@ def _prior(training: TrainingSet) -> Floats:
 
 
 class Trained(NamedTuple):
-    """A member, its values of the tested rows, and the rows that it learned from, outside of one fold."""
+    """A member, its values of the tested rows, and the number of rows that it learned from."""
 
     member: Member
     values: Floats
@@ -366,7 +366,7 @@ def _trained_in_folds(name: str, training: TrainingSet) -> Trained:
         values = _fitted_to_few(member, thinned, rows, training)
     if thinned is not training:
         _note_rows(name, len(rows), training)
-    return Trained(member, values, min(len(train) for train, _ in learned.cuts))
+    return Trained(member, values, len(learned.final))
 
 
 def _trained_by_cuts(name: str, training: TrainingSet) -> Trained:
@@ -374,7 +374,7 @@ def _trained_by_cuts(name: str, training: TrainingSet) -> Trained:
     kind, cuts, tested = MEMBERS[name], training.cuts, training.tested
     assert kind.most_rows is not None
     most = kind.most_rows(training)
-    values, n_rows = np.empty((len(tested), training.n_classes or training.Y.shape[1])), training.n
+    values = np.empty((len(tested), training.n_classes or training.Y.shape[1]))
 
     def learn(rows: Ints) -> tuple[Member, int]:
         member, sample = kind.make(), training.sample(rows, most)
@@ -385,10 +385,12 @@ def _trained_by_cuts(name: str, training: TrainingSet) -> Trained:
         return member, thinned.n
 
     for train, test in cuts:
-        member, learned = learn(train)
-        n_rows, view = min(n_rows, learned), training.view.take(test).in_double()
+        member, n_rows = learn(train)
+        view = training.view.take(test).in_double()
         values[np.searchsorted(tested, test)] = member.predict(view, training.posterior, training.n_jobs)
-    return Trained(member if len(cuts) == 1 else learn(np.arange(training.n))[0], values, n_rows)
+    if len(cuts) > 1:
+        member, n_rows = learn(np.arange(training.n))
+    return Trained(member, values, n_rows)
 
 
 def _in_time(member: Member, training: TrainingSet) -> tuple[TrainingSet, Ints]:

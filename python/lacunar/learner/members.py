@@ -7,6 +7,7 @@ and `predict(view, posterior)` those of other rows: one column a class in units 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
 from typing import ClassVar, NamedTuple, Protocol
@@ -22,7 +23,8 @@ from lacunar._cuts import in_order
 from lacunar._products import row_product
 from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
-from lacunar.karma.selection import KernelSelection
+from lacunar.karma.selection import COMPLETED, KernelSelection
+from lacunar.kernels import RadialForm
 from lacunar.learner.trees import BoostingMember, ForestMember, all_chances, log_chances
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
@@ -71,6 +73,18 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         complete = None if posterior is None else posterior.complete
         return _scores(self.selection_.predict(view.Z, complete=complete), self.n_classes_)
 
+    @property
+    def completed(self) -> str:
+        """What stands for a missing entry in the kernels that read one."""
+        selection = self.selection_
+        pairs = zip(selection.forms_, selection.chosen_, strict=True)
+        ways = Counter(
+            _with_flags("low-rank model" if chosen["table"] == COMPLETED else "mean", flags=form.mask > 0)
+            for form, chosen in pairs
+            if isinstance(form, RadialForm)
+        )
+        return "; ".join(f"{way}, {count} of {len(selection.forms_)} kernels" for way, count in ways.items())
+
 
 class GaussianMember(BaseEstimator):  # type: ignore[misc]
     """Ridge regression on what a low-rank Gaussian says of a row, and on which entries are missing."""
@@ -101,6 +115,11 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         assert posterior is not None
         return _scores(self.ridge_.predict(view.Z, posterior), self.n_classes_)
+
+    @property
+    def completed(self) -> str:
+        """What stands for a missing entry: latent coordinates are those of a completed row."""
+        return _with_flags("low-rank model", flags=self.ridge_.kind_ != "latent")
 
 
 class LogisticMember(BaseEstimator):  # type: ignore[misc]
@@ -192,6 +211,11 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         raw = row_product(_inputs(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_
         return log_chances(np.exp(log_softmax(all_classes(raw))))
 
+    @property
+    def completed(self) -> str:
+        """What stands for a missing entry."""
+        return _with_flags("mean", flags=bool(self.flagged_.any()))
+
 
 class LinearMember(BaseEstimator):  # type: ignore[misc]
     """Ridge regression on numbers with 0 for the mean where missing, and on which entries are missing."""
@@ -218,6 +242,15 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         return row_product(_inputs(view, self.flagged_), self.coef_, n_jobs) + self.intercept_
+
+    @property
+    def completed(self) -> str:
+        """What stands for a missing entry."""
+        return _with_flags("mean", flags=bool(self.flagged_.any()))
+
+
+def _with_flags(way: str, *, flags: bool) -> str:
+    return f"{way} and flags" if flags else way
 
 
 def _flagged(view: View) -> NDArray[np.bool_]:

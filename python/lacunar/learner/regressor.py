@@ -94,9 +94,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that a model of the member learns from, outside of one fold) and
-        "tested" (rows that weigh the members): `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says
-        what, and members that were left out have a row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
+        Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
+        members), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
+        `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
+        row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
         Predictions of the training rows by members that had not seen them; NaN where the target is unknown, of rows that `cv` never
         tests, and of more than 20,000 rows in all but the held-out part.
@@ -394,7 +395,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     @property
     def report_(self) -> dict[str, Any]:
-        """Member, score, weight and seconds, as columns; with the number of the group of targets where there are several."""
+        """Members and what is said of them, as columns; with the number of the group of targets where there are several."""
         return report(self.ensembles_)
 
 
