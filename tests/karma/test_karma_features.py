@@ -1,13 +1,17 @@
 """KarmaFeatures: inner products are the kernel's, exactly or as nearly as it says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
-from lacunar import KarmaRegressor, Observed
-from lacunar.karma import KarmaFeatures
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
+from lacunar.karma import KarmaFeatures, base, features, solvers
+from lacunar.karma.table import has_map
+from lacunar.kernels import KernelForm
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.persistence import load_model, save_model
 
@@ -89,7 +93,7 @@ def test_containers_files_and_threads_do_not_matter(method, tmp_path):
 
 def test_limits_are_named():
     X, _ = table()
-    with pytest.raises(ValueError, match="method='exact' needs gamma 1 or 2"):
+    with pytest.raises(ValueError, match="method='exact' must have gamma 1 or 2"):
         KarmaFeatures(3, method="exact").fit(X)
     with pytest.raises(ValueError, match="memory_limit=100"):
         KarmaFeatures(method="exact", memory_limit=100).fit(X)
@@ -138,3 +142,58 @@ def test_degenerate_rows():
     assert KarmaFeatures().fit_transform(hole).shape[0] == 3
     bare = KarmaFeatures(method="nystroem", constant=False, random_state=0)
     np.testing.assert_array_equal(bare.fit_transform(hole), 0)
+
+
+class Exponential(KernelForm):
+    """A kernel with another factor of the number of common columns."""
+
+    def table(self, largest):
+        return np.exp(np.arange(largest + 1) / (20 * self.count_scale))
+
+
+class Scaled(KernelForm):
+    """A kernel with another coefficient of the sums."""
+
+    def coefficients(self):
+        on_sum, on_count, constant = super().coefficients()
+        return 2 * on_sum, on_count, constant
+
+
+class Squared(KernelForm):
+    """A kernel that is composed with a square."""
+
+    def compose(self, values):
+        values *= values
+
+
+@pytest.mark.parametrize("kernel", [Exponential, Scaled, Squared])
+@pytest.mark.parametrize("gamma", [1, 2, 3])
+def test_a_kernel_of_other_values_has_no_explicit_features(monkeypatch, kernel, gamma):
+    """A kernel that was added to the form alone: nothing may learn with the features of the old one."""
+    X, _ = table()
+    y = np.arange(60) % 2
+    for module in (base, features):
+        monkeypatch.setattr(module, "KernelForm", kernel)
+    assert not has_map(kernel.fit(Observed.from_dense(X), gamma=gamma, constant=1.0))
+    assert KarmaFeatures(gamma).fit(X).method_ == "nystroem"
+    with pytest.raises(ValueError, match=r"no other factor in the kernel.*Use method='nystroem'"):
+        KarmaFeatures(gamma, method="exact").fit(X)
+    assert KarmaOnlineClassifier(gamma).fit(X, y).solver_ == "support"
+    monkeypatch.setattr(solvers, "_FEW_ROWS", 0)
+    assert KarmaClassifier(gamma).fit(X, y).solver_ == "gram"
+    with pytest.raises(ValueError, match="whose features fit in a table"):
+        KarmaClassifier(gamma, solver="primal").fit(X, y)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 1e-3, 1e6])
+@pytest.mark.parametrize("indicators", [0.0, 0.7, 1e6])
+@pytest.mark.parametrize("gamma", [1, 2, 3])
+def test_every_kernel_of_karma_has_them(gamma, indicators, constant):
+    rows = Observed.from_dense(table()[0])
+    for normalize in (None, "trace", "cosine"):
+        for scale in ("raw", "mean", 1e-4, 1e4):
+            options = {"gamma": gamma, "indicators": indicators, "constant": constant, "normalize": normalize}
+            form = KernelForm.fit(rows, count_scale=scale, **options)
+            assert has_map(form)
+            assert not has_map(replace(form, degree=2))
+            assert not has_map(replace(form, gamma=gamma + 0.5))

@@ -10,7 +10,7 @@ from sklearn.base import is_regressor
 from sklearn.utils._param_validation import StrOptions
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
-from lacunar.karma import base, losses
+from lacunar.karma import base, classifier, losses
 from lacunar.karma.losses import loss_values
 from lacunar.karma.solvers import OnlineModel, PrimalModel, Shape, choose_solver
 from lacunar.kernels import KernelForm
@@ -251,8 +251,7 @@ def test_auto_takes_the_solver_that_has_the_loss():
     for loss in (*LOSSES, "crammer_singer"):
         able = [solver for solver in ("gram", "primal") if losses.solves(solver, loss)]
         assert able, loss
-        kind = KarmaRegressor if loss in ("absolute", "epsilon_insensitive") else KarmaClassifier
-        model = kind(loss=loss)
+        model = (KarmaClassifier if loss in classifier.LOSSES else KarmaRegressor)(loss=loss)
         assert model.fit(X, target(model, y)).solver_ == able[0], loss
 
 

@@ -265,9 +265,10 @@ class KarmaBatch(KarmaBase):
     def _refuse_solver(self, solver: str) -> None:
         refuse_loss(solver, self.loss, self._online)
         if solver == "primal" and not has_map(self.kernel_):
+            gram = "solver='gram' (to some ten thousand rows), " if solves("gram", self.loss) else ""
             raise ValueError(
                 f"solver='primal' must have gamma 1, 2 or 3, whose features fit in a table; got gamma={self.gamma:g}. "
-                f"Use solver='gram' (to some ten thousand rows), {self._online} (any number), or gamma=3."
+                f"Use {gram}{self._online} (any number), or gamma=3."
             )
 
     def _forget(self) -> None:

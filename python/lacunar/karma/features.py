@@ -17,6 +17,7 @@ from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar.karma.base import KarmaBase, kernel_options
+from lacunar.karma.table import has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -173,14 +174,17 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         return self
 
     def _choose(self, rows: Observed) -> str:
-        explicit = self.gamma in (1, 2)
+        explicit = self.kernel_.gamma in (1, 2) and has_map(self.kernel_)
         if self.method == "nystroem":
             return "nystroem"
         if self.method == "auto":
             fits = explicit and max(n_bytes(self.kernel_, rows), 8 * self._n_exact()) <= self.memory_limit
             return "exact" if fits else "nystroem"
         if not explicit:
-            raise ValueError(f"method='exact' needs gamma 1 or 2; got gamma={self.gamma:g}. Use method='nystroem'.")
+            raise ValueError(
+                f"method='exact' must have gamma 1 or 2, and no other factor in the kernel; got gamma={self.gamma:g} "
+                f"and {self.kernel_}. Use method='nystroem'."
+            )
         self._refuse_beyond_limit(rows)
         return "exact"
 

@@ -46,13 +46,13 @@ def refuse_loss(solver: str, loss: str, online: str) -> None:
     Traceback (most recent call last):
         ...
     ValueError: solver='gram' must have a loss with a closed form or a dual over a Gram or a dual of all classes; got \
-loss='absolute', which has a slope, a dual of single rows. Use solver='primal' (gamma 1, 2 or 3) or \
+loss='absolute', which has a slope and a dual of single rows. Use solver='primal' (gamma 1, 2 or 3) or \
 KarmaOnlineRegressor or another loss.
     """
     if solves(solver, loss):
         return
     wish = " or ".join(_PIECES[piece] for piece in _NEEDS[solver])
-    found = ", ".join(word for piece, word in _PIECES.items() if has(loss, piece)) or "none of what solvers need"
+    found = " and ".join(word for piece, word in _PIECES.items() if has(loss, piece)) or "none of what solvers need"
     of_batches = {"gram": "solver='gram'", "primal": "solver='primal' (gamma 1, 2 or 3)", "online": online}
     others = {"auto": "a batch learner"} if solver == "online" else of_batches
     remedies = [name for other, name in others.items() if solves(other, loss)] + ["another loss"]

@@ -45,16 +45,21 @@ class FeatureMap(NamedTuple):
     hash_bits: int = 0
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The map as the core takes it."""
+    def weight(self) -> tuple[float, float, float]:
+        """Weights of the inner products: of that for all, for a common column, and for a common pair."""
         form, c = self.form, self.form.count_scale
         singles = 1 / c + (1 / c**2 if form.gamma == 3 else 0.0)
+        return 1 / form.trace, singles / form.trace, 2 / c**2 / form.trace
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The map as the core takes it."""
         return {
-            "gamma": int(form.gamma),
+            "gamma": int(self.form.gamma),
             "n_cols": self.n_columns,
-            "constant": float(form.constant),
-            "indicator": float(np.sqrt(form.indicators)),
-            "weight": (1 / form.trace, singles / form.trace, 2 / c**2 / form.trace),
+            "constant": float(self.form.constant),
+            "indicator": float(np.sqrt(self.form.indicators)),
+            "weight": self.weight,
             "hash_bits": self.hash_bits,
         }
 
@@ -64,9 +69,25 @@ class FeatureMap(NamedTuple):
         return int(_core.primal_table_shape(self.options)[2])
 
 
+_PROBES = np.array([0.25, 0.5, 2.0, 3.0, 7.0]), np.array([0, 1, 2, 3, 5])  # sums, in a unit, and counts of a few pairs
+
+
 def has_map(form: KernelForm) -> bool:
-    """Whether the kernel has a table: gamma 1, 2 or 3, not composed."""
-    return form.gamma in (1, 2, 3) and form.degree == 1
+    """Whether the features of `FeatureMap` are those of the kernel: gamma 1, 2 or 3, and its values on a few pairs.
+
+    A kernel that has other factors, or is composed, has another value there.
+    """
+    if form.gamma not in (1, 2, 3):
+        return False
+    counts = _PROBES[1]
+    with np.errstate(all="ignore"):  # of constants that `range_needed` will refuse
+        sums = _PROBES[0] * (1 + form.constant**2 + form.indicators)  # none of these hides the others
+        values = form.combine(sums, counts)
+        form.compose(values)
+        n = counts + (form.constant != 0)
+        terms = np.stack([np.ones(len(n)), n * (form.gamma > 1), n * (n - 1) / 2 * (form.gamma > 2)])
+        expected = (sums + form.constant**2 + form.indicators * n) * (FeatureMap(form, 0).weight @ terms)
+    return np.allclose(values, expected, rtol=1e-9, atol=0.0, equal_nan=True)
 
 
 def choose_map(form: KernelForm, n_columns: int, outputs: int, dtype: np.dtype[np.floating], memory: int) -> FeatureMap:
