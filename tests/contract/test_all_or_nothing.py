@@ -284,6 +284,7 @@ CASES = {
     "OnlineModel": of_engine(OnlineModel),
     "PrimalModel": of_engine(PrimalModel),
     "TableEncoder": of_encoder(),
+    "Imputer": of_imputer(impute.Imputer),
     "MultipleImputer": of_imputer(lambda: impute.MultipleImputer(2, sweeps=2)),
     "LowRankImputer": of_table(lambda: lowrank.LowRankImputer(random_state=0)),
     "GaussianRegressor": of_table(lambda: lowrank.GaussianRegressor(max_iter=3), NUMBERS, OTHER_NUMBERS),

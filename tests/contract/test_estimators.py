@@ -216,7 +216,8 @@ def test_sklearn_contract_of_others(estimator, check):
 NO_ARRAYS = {
     "TableEncoder": "takes a table of named columns of text and numbers as the shell reads it, no array",
     "TableModel": "as TableEncoder, and learners by name",
-    "MultipleImputer": "takes a dense table of any columns and predicts nothing; tests/impute runs every check on it",
+    "Imputer": "takes a dense table of any columns; tests/impute runs every check on it",
+    "MultipleImputer": "as Imputer, and predicts nothing",
     "OnlineMatrixClassifier": "takes pairs of ids; test_sklearn_contract_of_pairs runs every check on it",
     "MatrixExponentiatedGradient": "as OnlineMatrixClassifier, by the same methods",
 }

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import lacunar
 from lacunar.comparison import TableModel
 from lacunar.encode import TableEncoder
-from lacunar.impute import MultipleImputer
+from lacunar.impute import Imputer, MultipleImputer
 from lacunar.karma.selection import KernelSelection
 from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import SLRMRegressor
@@ -27,6 +27,7 @@ MODELS = {name: model for name, model in LEARNERS.items() if not hasattr(model, 
     "conformal": MaskConformalClassifier(LEARNERS["karma"], cv=2),
     "conformal-regressor": MaskConformalRegressor(LEARNERS["gaussian"], cv=2),
     "encoder": TableEncoder(),
+    "filler": Imputer(),
     "multiple-imputer": MultipleImputer(2, sweeps=2),
     "popca-printed": PrintedPOPCA(2),
 }

@@ -369,7 +369,7 @@ def test_what_is_said_of_a_fit():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 1)) + 0.05 * rng.normal(size=(200, 4))
     frame = holes(pd.DataFrame(x, columns=list("abcd")), 0.6)
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="half or more") as caught:
         MultipleImputer(20, sweeps=6).fit(frame)
     said = " ".join(str(w.message) for w in caught)
     assert "half or more is missing of a, b, c, d" in said

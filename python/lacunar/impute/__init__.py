@@ -1,6 +1,7 @@
 """Tables with their missing cells filled: once for a look or another tool, many times for conclusions."""
 
+from lacunar.impute.imputer import Imputer
 from lacunar.impute.multiple import MultipleImputer
 from lacunar.impute.pooling import PooledResult, pool
 
-__all__ = ["MultipleImputer", "PooledResult", "pool"]
+__all__ = ["Imputer", "MultipleImputer", "PooledResult", "pool"]

@@ -31,7 +31,7 @@ from lacunar.impute.plans import (
     learn_columns,
 )
 from lacunar.impute.pooling import PooledResult, analysed
-from lacunar.impute.tables import Column, Table, Values, read_table
+from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_left
 from lacunar.observed.cells import listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
@@ -221,7 +221,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         self : MultipleImputer
         """
         table = read_table(self, X, reset=True)
-        self.columns_ = table.columns(self._names())
+        self.columns_ = table.columns(names_of(self))
         values = table.values(self.columns_)
         wishes = self._wishes()
         wishes.check(self.columns_)
@@ -237,10 +237,6 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         self.rows_, self._training = _digest(values), _copied(table)
         self._warn(plan, observed, values)
         return self
-
-    def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _wishes(self) -> Wishes:
         return Wishes(
@@ -286,7 +282,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
 
     def _warn(self, plan: Plan, observed: Floats, values: list[Values]) -> None:
         names = [column.name for column in self.columns_]
-        self._warn_of_left()
+        warn_of_left(self.columns_)
         much = [
             names[t.place]
             for t in plan.targets
@@ -310,17 +306,6 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
             warn_user(
                 f"columns give one another exactly: {listed(names[j] for j in exact)}. Draws do not keep such an identity: name one of them in "
                 "passive, with its formula."
-            )
-
-    def _warn_of_left(self) -> None:
-        left = [column.name for column in self.columns_ if column.kind == "empty"]
-        if left:
-            warn_user(f"no entry is observed of {listed(left)}: left missing. Drop such columns.")
-        text = [column.name for column in self.columns_ if column.kind == "text"]
-        if text:
-            warn_user(
-                f"text of more than 50 levels is taken for identifiers or free text: {listed(text)}. Such columns are left as they are; drop "
-                "them, or make numbers, dates or fewer levels of them."
             )
 
     # -- draws --------------------------------------------------------------------------------------------------------------

@@ -78,6 +78,9 @@ class Wishes:
         )
 
 
+NO_WISHES = Wishes("pmm", None, (), (), None, None)
+
+
 def _is_plain_number(column: Column) -> bool:
     return column.kind in ("number", "whole", "empty")
 

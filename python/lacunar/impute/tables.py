@@ -99,6 +99,25 @@ class Table(NamedTuple):
         return read
 
 
+def names_of(estimator: Any) -> list[str]:
+    """Names of the columns of `fit`, x0, x1, ... of those that had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
+
+
+def warn_of_left(columns: list[Column]) -> None:
+    """Say which columns stay as they are."""
+    empty = [column.name for column in columns if column.kind == "empty"]
+    if empty:
+        warn_user(f"no entry is observed of {listed(empty)}: left missing. Drop such columns.")
+    text = [column.name for column in columns if column.kind == "text"]
+    if text:
+        warn_user(
+            f"text of more than {MOST_LEVELS} levels is taken for identifiers or free text: {listed(text)}. Such columns are left as they are; "
+            "drop them, or make numbers, dates or fewer levels of them."
+        )
+
+
 # -- reading ------------------------------------------------------------------------------------------------------------------
 
 
@@ -328,7 +347,7 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
     """Values as the type of a narwhals series takes them."""
     dtype = series.dtype
     if dtype.is_float():
-        return values
+        return values.astype(np.float32) if dtype == nw.Float32 else values
     if dtype.is_integer():
         return np.rint(values).astype(np.int64)
     if dtype.is_decimal():

@@ -19,6 +19,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KernelSelection": ("lacunar.karma.selection", "KernelSelection"),
     "lacunar.LowRankImputer": ("lacunar.lowrank", "LowRankImputer"),
     "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
+    "lacunar.Imputer": ("lacunar.impute", "Imputer"),
     "lacunar.MultipleImputer": ("lacunar.impute", "MultipleImputer"),
     "lacunar.SLRMRegressor": ("lacunar.lowrank", "SLRMRegressor"),
     "lacunar.SLRMOnlineRegressor": ("lacunar.lowrank", "SLRMOnlineRegressor"),

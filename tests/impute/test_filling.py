@@ -1,0 +1,153 @@
+"""`Imputer`: the same kind of table, what is expected of each kind of column, and how well hidden entries come back."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from test_multiple import holes, mixed
+
+from lacunar.impute import Imputer
+from lacunar.persistence import load_model, save_model
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame = holes(mixed(), keep=["complete"])
+    return frame, Imputer().fit(frame)
+
+
+def test_a_frame_keeps_everything(fitted):
+    frame, imputer = fitted
+    table = imputer.transform(frame)
+    assert not table.isna().any().any()
+    pd.testing.assert_series_equal(table.dtypes, frame.dtypes)
+    pd.testing.assert_index_equal(table.index, frame.index)
+    pd.testing.assert_frame_equal(table.where(frame.notna()), frame.where(frame.notna()))
+    for name in ("number", "float32", "whole", "day", "zone", "duration", "date"):
+        seen = frame[name].dropna()
+        assert table[name].min() >= seen.min()
+        assert table[name].max() <= seen.max()
+    assert "never" not in set(table["category"])
+    pd.testing.assert_frame_equal(Imputer().fit_transform(frame), table)
+
+
+def test_other_tables_keep_their_kind():
+    pl = pytest.importorskip("polars")
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[::5, 1] = np.nan
+    filled = Imputer().fit_transform(X)
+    frame = pl.DataFrame(X, schema=["a", "b", "c"]).with_columns(pl.col("b").fill_nan(None))
+    for table, kind in ((frame, pl.DataFrame), (frame.to_arrow(), type(frame.to_arrow()))):
+        answer = Imputer().fit_transform(table)
+        assert isinstance(answer, kind)
+        np.testing.assert_allclose(np.asarray(answer.to_pandas()), filled, rtol=1e-12)
+    assert Imputer().fit_transform(X.astype(np.float32)).dtype == np.float32
+
+
+def test_names_and_frames_that_are_asked_for():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": ["u", None, "v", "u"]})
+    imputer = Imputer().set_output(transform="pandas").fit(frame)
+    assert list(imputer.get_feature_names_out()) == ["a", "b"]
+    answer = imputer.transform(frame)
+    assert isinstance(answer, pd.DataFrame)
+    assert list(answer.columns) == ["a", "b"]
+    assert isinstance(imputer.set_output(transform="polars").transform(frame.to_pandas()), pl.DataFrame)
+    table = Imputer().set_output(transform="pandas").fit_transform(np.array([[1.0, 2.0], [np.nan, 3.0], [2.0, 5.0]]))
+    assert list(table.columns) == ["x0", "x1"]
+
+
+def test_what_is_expected():
+    """A number from a line, a number from a curve, a level from a number: each by the model that knows it."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 500)
+    frame = pd.DataFrame(
+        {
+            "x": x,
+            "line": 2 * x + 0.1 * rng.normal(size=500),
+            "curve": x**2 + 0.1 * rng.normal(size=500),
+            "level": np.where(x > 0, "up", "down"),
+        }
+    )
+    seen = holes(frame, 0.2, keep=["x"])
+    imputer = Imputer().fit(seen)
+    table = imputer.transform(seen)
+    for name in ("line", "curve"):
+        rows = seen[name].isna()
+        assert np.sqrt(np.mean((table[name] - frame[name])[rows] ** 2)) < 0.25
+    rows = seen["level"].isna()
+    assert (table["level"] == frame["level"])[rows].mean() > 0.95
+    report = pd.DataFrame(imputer.imputed_).set_index("column")
+    assert (report.loc[["line", "curve", "level"], "explained"] > 0.9).all()
+    assert report.loc["curve", "forest_weight"] > 0.9
+    assert report.loc["x", "missing"] == 0
+    assert report.loc["level", "error"] < 0.1
+
+
+def test_noise_is_said_to_be_noise():
+    frame = holes(pd.DataFrame(np.random.default_rng(0).normal(size=(400, 3)), columns=list("abc")))
+    assert np.max(Imputer().fit(frame).imputed_["explained"]) < 0.15
+
+
+def test_probabilities(fitted):
+    frame, imputer = fitted
+    chances = imputer.probabilities(frame)
+    table = imputer.transform(frame)
+    assert set(chances) == {column.name for column in imputer.columns_ if column.levels}
+    for column in imputer.columns_:
+        if column.levels:
+            shares = chances[column.name]
+            np.testing.assert_allclose(shares.sum(axis=1), 1)
+            known = frame[column.name].notna().to_numpy()
+            assert set(shares[known].ravel().tolist()) == {0.0, 1.0}
+            best = [str(column.levels[k]) for k in shares.argmax(axis=1)]
+            assert best == [str(cell) for cell in table[column.name]]
+
+
+def test_new_rows_and_files(fitted, tmp_path):
+    frame, imputer = fitted
+    new = frame.iloc[:9].drop(columns="number").assign(number=np.nan)[list(frame)[::-1]]
+    table = imputer.transform(new)
+    assert not table.isna().any().any()
+    save_model(imputer, tmp_path / "m.lacunar")
+    for other in (load_model(tmp_path / "m.lacunar"), pickle.loads(pickle.dumps(imputer))):
+        pd.testing.assert_frame_equal(other.transform(new), table)
+
+
+def test_two_processors_give_the_same(fitted):
+    frame, imputer = fitted
+    pd.testing.assert_frame_equal(Imputer(n_jobs=2).fit_transform(frame), imputer.transform(frame))
+
+
+def test_many_columns():
+    rng = np.random.default_rng(0)
+    full = pd.DataFrame(rng.normal(size=(80, 3)) @ rng.normal(size=(3, 120)))
+    seen = holes(full, 0.1)
+    table = Imputer().fit_transform(seen)
+    assert np.sqrt(np.mean((table - full).to_numpy()[seen.isna()] ** 2)) < 0.5
+
+
+def test_what_is_hard():
+    frame = pd.DataFrame(
+        {
+            "a": [1.0, np.nan, 3.0],
+            "b": ["u", None, "v"],
+            "empty": [np.nan] * 3,
+            "one": [None, 5.0, None],
+            "same": [2.0, np.nan, 2.0],
+        }
+    )
+    with pytest.warns(UserWarning, match="no entry is observed of empty"):
+        table = Imputer().fit_transform(frame)
+    assert table["empty"].isna().all()
+    assert not table.drop(columns="empty").isna().any().any()
+    assert table["one"].tolist() == [5.0] * 3
+    assert table["same"].tolist() == [2.0] * 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Imputer().fit_transform(pd.DataFrame({"a": [1.0, np.nan, 2.0, 6.0]}))["a"][1] == 3.0
+    with pytest.raises(ValueError, match="row 1, column 'a'"):
+        Imputer().fit(pd.DataFrame({"a": [1.0, np.inf]}))
