@@ -1,4 +1,4 @@
-"""The `lacunar` command (extra `cli`): compare learners on a table, keep a model, predict with it."""
+"""The `lacunar` command (extra `cli`): compare learners on a table, keep a model, predict with it, fill a table."""
 
 from __future__ import annotations
 
@@ -96,6 +96,35 @@ def parser() -> argparse.ArgumentParser:
         help="copy this column of the table; several with commas",
     )
     predict.add_argument("--append", action="store_true", help="copy all columns of the table")
+    impute = commands.add_parser("impute", help="fill the missing cells of a table")
+    impute.add_argument("table", help=_FILES)
+    impute.add_argument(
+        "--output",
+        required=True,
+        metavar="OUT.csv",
+        help="its ending says what is written: .csv or .tsv, also as .gz, .bz2 or .xz, .parquet, .xlsx",
+    )
+    impute.add_argument(
+        "--draws",
+        type=_at_least(2),
+        metavar="N",
+        help="write N tables one below another, with a column `draw` from 1 to N, for conclusions that know how uncertain they are; "
+        "default: one table with what is expected",
+    )
+    impute.add_argument(
+        "--sweeps",
+        type=_at_least(1),
+        default=10,
+        help="with --draws: how often every column is drawn in turn; default: 10",
+    )
+    impute.add_argument(
+        "--method",
+        choices=["pmm", "norm"],
+        default="pmm",
+        help="with --draws: matching (default), or normal draws of numbers",
+    )
+    impute.add_argument("--seed", type=_at_least(0, 2**32 - 1), default=0)
+    impute.add_argument("--n-jobs", type=int, default=1, help="processors, -1 for all")
     for command in (compare, fit):
         command.add_argument(
             "--target", metavar="COLUMN", help="default: a column named target, class, y, label or outcome, or the last"
@@ -117,7 +146,7 @@ def parser() -> argparse.ArgumentParser:
             metavar="COLUMN",
             help="keep this column although it looks like an identifier",
         )
-    for command in (compare, fit, predict):
+    for command in (compare, fit, predict, impute):
         _reading_options(command)
         command.add_argument("--quiet", action="store_true", help="results and errors only")
     commands.add_parser("config", help="versions, compiler, threads: what a bug report needs")
@@ -201,7 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from lacunar.comparison.cells import visible
 
     try:
-        return {"compare": _compare, "fit": _fit, "predict": _predict, "config": _config}[args.command](args)
+        commands = {"compare": _compare, "fit": _fit, "predict": _predict, "impute": _impute, "config": _config}
+        return commands[args.command](args)
     except UserError as error:
         print(f"lacunar: {visible(str(error))}", file=sys.stderr)
         return error.code
@@ -363,6 +393,72 @@ def _predict(args: argparse.Namespace) -> int:
     else:
         write_frame(predictions, args.output)
     return 0
+
+
+def _impute(args: argparse.Namespace) -> int:
+    import warnings
+
+    from lacunar.comparison import UserError, read_table
+    from lacunar.comparison.writing import TABLES, Output, check_outputs, write_frame
+
+    check_outputs([Output("--output", args.output, TABLES)], {"the table": args.table})
+    if args.n_jobs == 0:
+        raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
+    table = read_table(args.table, **_reading(args))
+    frame = _with_whole_numbers(table.frame)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            filled, report = _filled(args, frame, table.source)
+    except UserError:
+        raise
+    except ValueError as error:
+        raise UserError(f"{table.source}: cannot be filled: {error}") from None
+    messages = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
+    _say(args, *table.notes, *report, *dict.fromkeys(f"Warning: {message}" for message in messages))
+    write_frame(filled, args.output)
+    return 0
+
+
+def _with_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of whole numbers with gaps, which were read as floats, as whole numbers with gaps."""
+    seen = {name: frame[name].dropna() for name in frame if frame[name].dtype == "float64"}
+    whole = [name for name, cells in seen.items() if len(cells) and ((cells % 1 == 0) & (cells.abs() < 2**53)).all()]
+    return frame.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table to write, and lines about it."""
+    import pandas as pd
+
+    from lacunar.comparison import UserError
+    from lacunar.impute import Imputer, MultipleImputer
+
+    missing = frame.isna().sum()
+    if args.draws is None:
+        imputer = Imputer(random_state=args.seed, n_jobs=args.n_jobs)
+        filled = imputer.fit_transform(frame)
+        columns = zip(*(imputer.imputed_[head] for head in ("column", "missing", "hidden", "explained")), strict=True)
+        lines = [
+            f"{name}: {n} filled"
+            + (f", {max(explained, 0):.0%} of what hidden entries vary by is explained" if hidden else "")
+            for name, n, hidden, explained in columns
+            if n
+        ]
+        return filled, [
+            *lines,
+            "One filled table is for a look or another tool: for coefficients and tests use --draws 20.",
+        ]
+    if "draw" in frame:
+        raise UserError(f"{source}: has a column `draw`, which --draws writes. Rename it.")
+    imputer = MultipleImputer(
+        args.draws, sweeps=args.sweeps, method=args.method, random_state=args.seed, n_jobs=args.n_jobs
+    )
+    tables = list(imputer.fit(frame).draws())
+    for k, table in enumerate(tables):
+        table.insert(0, "draw", k + 1)
+    lines = [f"{name}: {n} drawn {args.draws} times" for name, n in missing.items() if n]
+    return pd.concat(tables, ignore_index=True), lines
 
 
 def _model(path: str) -> TableModel:

@@ -380,3 +380,51 @@ def test_what_a_model_does_not_give(task, argv, message, tmp_path, capsys):
     )
     assert main(["fit", table, "--output", str(tmp_path / "m.lacunar"), "--learner", "karma-2", "--quiet"]) == 0
     failing(["predict", str(tmp_path / "m.lacunar"), table, *argv], 1, message, capsys)
+
+
+# -- impute -------------------------------------------------------------------------------------------------------------------
+
+
+def test_impute_fills_every_cell(table, tmp_path, capsys):
+    assert main(["impute", table, "--output", str(tmp_path / "filled.csv")]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "size: " in err
+    assert "colour: " in err
+    before, after = pd.read_csv(table), pd.read_csv(tmp_path / "filled.csv")
+    assert list(after) == list(before)
+    assert not after.isna().any().any()
+    pd.testing.assert_frame_equal(after.where(before.notna()), before)
+
+
+def test_impute_draws(table, tmp_path, capsys):
+    argv = ["impute", table, "--draws", "3", "--sweeps", "2", "--quiet", "--output"]
+    assert main([*argv, str(tmp_path / "draws.parquet")]) == 0
+    assert capsys.readouterr() == ("", "")
+    before, after = pd.read_csv(table), pd.read_parquet(tmp_path / "draws.parquet")
+    assert after["draw"].tolist() == np.repeat([1, 2, 3], 60).tolist()
+    assert not after.isna().any().any()
+    one, two = (after[after["draw"] == k].reset_index(drop=True) for k in (1, 2))
+    assert (one["size"] != two["size"])[before["size"].isna()].any()
+    np.testing.assert_allclose(one["size"][before["size"].notna()], before["size"].dropna())
+
+
+def test_impute_keeps_whole_numbers_whole(tmp_path):
+    (tmp_path / "t.csv").write_text("n,x\n" + "".join(f"{k if k % 4 else ''},{k / 7}\n" for k in range(1, 40)))
+    assert main(["impute", str(tmp_path / "t.csv"), "--quiet", "--output", str(tmp_path / "o.csv")]) == 0
+    assert "." not in "".join(line.split(",")[0] for line in (tmp_path / "o.csv").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (["--output", "t.csv"], 2, "would be lost"),
+        (["--output", "o.docx"], 2, "the ending of the name"),
+        (["--output", "o.csv", "--n-jobs", "0"], 2, "--n-jobs must be"),
+        (["--output", "o.csv", "--draws", "2"], 1, "has a column `draw`"),
+    ],
+)
+def test_impute_refuses(more, code, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("draw,x\n1,2\n2,\n3,1\n")
+    failing(["impute", "t.csv", *more], code, message, capsys)

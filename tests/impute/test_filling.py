@@ -31,6 +31,7 @@ def test_a_frame_keeps_everything(fitted):
         assert table[name].min() >= seen.min()
         assert table[name].max() <= seen.max()
     assert "never" not in set(table["category"])
+    assert (table["day"] == table["day"].dt.normalize()).all()
     pd.testing.assert_frame_equal(Imputer().fit_transform(frame), table)
 
 

@@ -322,7 +322,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             places: Floats = expected.argmax(axis=1).astype(np.float64)
             return places
         values: Floats = np.clip(expected[:, 0] * target.scale + target.centre, target.sample[0], target.sample[-1])
-        return np.rint(values) if target.whole or self.columns_[target.place].kind == "date" else values
+        if self.columns_[target.place].kind == "date":
+            step = _DAY if not np.any(target.sample % _DAY) else 1.0  # days stay days
+            return np.rint(values / step) * step
+        return np.rint(values) if target.whole else values
 
     def probabilities(self, X: Any) -> dict[str, Floats]:
         """Probabilities of the levels of every column of levels or booleans: 1 for the one that a row shows.
