@@ -13,8 +13,6 @@ from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.observed.cells import cut, listed
 
-__all__ = ["PooledResult", "pool"]
-
 _UNSTABLE = 0.1  # coefficient of variation of a standard error, beyond which there are too few draws
 
 
@@ -164,7 +162,7 @@ def pool(results: Iterable[Any]) -> PooledResult:
     >>> from lacunar.impute import pool
     >>> pooled = pool([(1.0, 0.04), (1.1, 0.04), (1.05, 0.04)])
     >>> print(pooled.estimate.round(2), pooled.std_error.round(2), pooled.fraction_missing.round(2))
-    [1.1] [0.23] [0.28]
+    [1.05] [0.21] [0.08]
     """
     estimates = [_read(result, k) for k, result in enumerate(results)]
     if len(estimates) < 2:
