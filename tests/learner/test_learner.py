@@ -203,7 +203,7 @@ def test_pool_is_the_shrunk_log_linear_one():
     logs = np.array([log_softmax(a * v + b) for a, v, b in zip(pool.slopes_, values, pool.intercepts_, strict=True)])
     weights, mixed = log_pool(logs, codes)
     assert np.allclose(pool.weights_, weights, rtol=0, atol=2e-3)
-    assert np.allclose(pool.combine(values), mixed, rtol=0, atol=1e-2)
+    assert np.allclose(pool.combine(values, len(codes)), mixed, rtol=0, atol=1e-2)
 
 
 # -- the metric that is asked for -----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from sklearn.base import BaseEstimator
 
@@ -67,13 +68,14 @@ class LogPool(BaseEstimator):  # type: ignore[misc]
         pairs = zip(values, self.slopes_, self.intercepts_, strict=True)
         return np.array([log_softmax(slope * member + intercept) for member, slope, intercept in pairs])
 
-    def combine(self, values: list[Floats]) -> Floats:
-        """Log probabilities (m, c)."""
-        logs, total = self._logs(values), 0.0
+    def combine(self, values: Sequence[Floats | None], m: int) -> Floats:
+        """Log probabilities (m, c); values of members without weight are not looked at."""
+        total = np.zeros((m, self.intercepts_.shape[1]))
         # Member by member: the same bits for any number of rows.
-        for weight, member in zip(self.weights_, logs, strict=True):
-            total = total + weight * member
-        return log_softmax(np.asarray(total))
+        for weight, slope, intercept, member in zip(self.weights_, self.slopes_, self.intercepts_, values, strict=True):
+            if weight and member is not None:
+                total = total + weight * log_softmax(slope * member + intercept)
+        return log_softmax(total)
 
 
 def _calibration(values: Floats, labels: Ints, weight: Floats) -> tuple[float, Floats]:
@@ -131,11 +133,12 @@ class LinearPool(BaseEstimator):  # type: ignore[misc]
         self.weights_ = np.array([_least_squares(members[:, j], Y[:, j], weight) for j in range(Y.shape[1])])
         return self
 
-    def combine(self, values: list[Floats]) -> Floats:
-        """Predictions (m, q)."""
-        total = np.zeros_like(values[0])
-        for k, member in enumerate(values):
-            total = total + self.weights_[:, k] * member
+    def combine(self, values: Sequence[Floats | None], m: int) -> Floats:
+        """Predictions (m, q); values of members without weight are not looked at."""
+        total = np.zeros((m, len(self.weights_)))
+        for weight, member in zip(self.weights_.T, values, strict=True):
+            if weight.any() and member is not None:
+                total = total + weight * member
         return total
 
 
@@ -295,15 +298,20 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             return LogPool().fit(values, judged.labels, judged.weight)
         return LinearPool().fit(values, judged.Y, judged.weight)
 
-    def _combine(self, values: list[Floats], m: int) -> Floats:
-        return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values)
+    def _combine(self, values: Sequence[Floats | None], m: int) -> Floats:
+        return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values, m)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
-        """Log probabilities (m, c), or standardised targets (m, q)."""
+        """Log probabilities (m, c), or standardised targets (m, q). Members without weight are not asked."""
         if self.latent_ and view.latent is None:
             assert posterior is not None
             view = view.with_latent(posterior)
-        return self._combine([member.predict(view, posterior, n_jobs) for member in self.members_], len(view.Z))
+        counts: NDArray[np.bool_] = np.any(np.atleast_2d(self.weights()), axis=0)
+        values = [
+            member.predict(view, posterior, n_jobs) if counted else None
+            for member, counted in zip(self.members_, counts, strict=True)
+        ]
+        return self._combine(values, len(view.Z))
 
     def _check_loaded(self) -> None:
         """Members answer for the same classes as the ensemble, which are as many as its prior has."""
