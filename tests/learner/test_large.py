@@ -27,7 +27,7 @@ def low_rank(n, seed=0, share=0.2):
 def thresholds(n, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
-    y = (np.sign(X[:, 0] - 0.3) * np.sign(X[:, 1]) > 0) ^ (rng.random(n) < 0.05)
+    y = ((np.abs(X[:, 0]) > 0.7) & (np.abs(X[:, 1]) > 0.2)) ^ (rng.random(n) < 0.05)
     X[rng.random(X.shape) < 0.1] = np.nan
     return X, y.astype(int)
 
@@ -39,7 +39,7 @@ def small(monkeypatch):
         monkeypatch.setattr(base, name, size)
     monkeypatch.setattr(trees, "_LARGE_TREES", 60)
     monkeypatch.setattr(trees, "_PILOT_LATENT_TREES", 20)
-    monkeypatch.setattr(trees, "_PATIENCE", 20)
+    monkeypatch.setattr(trees, "_LARGE_PATIENCE", 20)
 
 
 def plan(n):

@@ -39,7 +39,7 @@ class WorkClock:
         for module in (base, ensemble, members, trees, views, selection, regressor_module, posterior):
             self.patch(module, "perf_counter", lambda: self.now)
         for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
-            self.charge(kind, "fit", self.of_boosting)
+            self.charge_iterations(kind)
         for kind in (ExtraTreesClassifier, ExtraTreesRegressor):
             self.charge(kind, "fit", self.of_forest)
         self.charge(members, "_logistic", lambda C, rows, *args: 3e-5 * len(rows))
@@ -67,10 +67,18 @@ class WorkClock:
 
         self.patch(owner, name, charged)
 
-    def of_boosting(self, model, X, y, sample_weight=None):
-        grown = len(getattr(model, "_predictors", ()))
-        trees = (model.max_iter - grown) * (len(np.unique(y)) if "Classifier" in type(model).__name__ else 1)
-        return trees * (1e-3 + 2e-6 * len(X))
+    def charge_iterations(self, kind):
+        """Boosting takes time by the iterations that it has made in the end."""
+        function = kind.fit
+
+        def charged(model, X, y, **more):
+            before = getattr(model, "n_iter_", 0)
+            function(model, X, y, **more)
+            trees = (model.n_iter_ - before) * (len(np.unique(y)) if "Classifier" in kind.__name__ else 1)
+            self.now += self.slowness * trees * (1e-3 + 2e-6 * len(X))
+            return model
+
+        self.patch(kind, "fit", charged)
 
     def of_forest(self, model, X, y, sample_weight=None):
         return (model.n_estimators - len(getattr(model, "estimators_", ()))) * (1e-3 + 1e-5 * len(X))

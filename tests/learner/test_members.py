@@ -84,6 +84,54 @@ def test_a_loaded_ensemble_of_the_other_task_is_refused():
         ensemble._check_loaded()
 
 
+@pytest.mark.parametrize("labels", [False, True])
+def test_boosting_out_of_fold_is_that_of_models_with_one_number_of_iterations(labels, monkeypatch):
+    """No fold chooses its iterations for itself: its values out of fold would be too good for the pool."""
+    X, y = table(300)
+    target = (y > 0).astype(int) if labels else y
+    trainings = []
+    fit = trees.BoostingMember.fit
+    monkeypatch.setattr(
+        trees.BoostingMember, "fit", lambda self, training: trainings.append((self, training)) or fit(self, training)
+    )
+    kind = LacunarClassifier if labels else LacunarRegressor
+    kind(members=["boosting"]).fit(X, target)
+    member, training = trainings[0]
+    values, twin = fit(trees.BoostingMember(), training), np.full((300, 2 if labels else 1), np.nan)
+    known = training.labels if labels else training.Y[:, 0]
+    for train, test in training.cuts:
+        model = trees._model(training, trees._leaves(training)[0])
+        model.set_params(early_stopping=False, max_iter=member.n_iter_[0])
+        with trees.one_openmp_thread():
+            model.fit(training.view.T[train], known[train])
+        twin[test] = (
+            np.log(model.predict_proba(training.view.T[test]))
+            if labels
+            else model.predict(training.view.T[test])[:, None]
+        )
+    assert len(training.cuts) in (3, 5)
+    assert member.n_iter_[0] > 1
+    twin = np.maximum(twin, np.log(trees.LEAST)) if labels else twin
+    assert np.allclose(values, twin, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_members_without_weight_are_not_asked_and_change_nothing(labels, monkeypatch):
+    X, y = table()
+    target = (y > 0).astype(int) if labels else y
+    kind, name = (LacunarClassifier, "logistic") if labels else (LacunarRegressor, "linear")
+    model = kind(members=[name, "forest"]).fit(X, target)
+    ensemble = model.ensemble_ if labels else model.ensembles_[0]
+    weights = ensemble.pool_.weights_ = np.array([0.8, 0.0]) if labels else np.array([[0.8, 0.0]])
+    values = [member.predict(model.views_.transform(X), model.posterior_) for member in ensemble.members_]
+    whole = ensemble.pool_.combine(values, len(X))
+    monkeypatch.setattr(type(ensemble.members_[1]), "predict", lambda *args: pytest.fail("forest was asked"))
+    assert np.array_equal(ensemble.predict(model.views_.transform(X), model.posterior_), whole)
+    ensemble.pool_.weights_ = 0.0 * weights
+    nothing = ensemble.predict(model.views_.transform(X), model.posterior_)
+    assert np.allclose(nothing, -np.log(2) if labels else 0.0)
+
+
 # -- what a report says of them -----------------------------------------------------------------------------------------
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import sklearn
@@ -40,21 +41,25 @@ Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
 LEAST = 1e-4  # probability that a member may give a class
+_TREES = (50, 120)  # of a forest, as many as rows between these: more gain nothing on rows out of sample
 _SMALLEST_TREES = 10  # of a forest cut short
 _TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
-_STAGE = 40  # iterations of boosting between two looks at the loss out of fold
-_SMALL_LEAVES = 6
-_PILOT_FOLDS = 2  # on which usual and small trees compete
-_LARGE_RATE, _LARGE_LEAVES = 0.1, 31  # of boosting on large tables
-_LARGE_TREES, _LARGE_TREES_OF_CLASSES = 1000, 3000  # at most, and summed over many classes
-_STAGES_GROW = 3  # times the iterations so far, of the next stage under a time limit
+_PATIENCE = 10  # iterations without a gain on the rows held out, after which a boosting stops
+_STAGE = 20  # iterations of boosting between two looks at the loss out of fold
+_FEWEST_WISHED, _ITERATIONS = 100, 300  # at most, of few and of many rows
+_FURTHER = 1.4  # times the iterations that are best for one model, for the mean of the models of all folds
+_SMALL_LEAVES, _USUAL_LEAVES = 6, 15
+_FEW_ROWS = 1000  # below which trees are small
+_MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried beside usual ones
+# Of boosting on large tables: leaves of a tree, rows of a leaf, iterations at most, and summed over many classes.
+_LARGE_LEAVES, _LEAST_LEAF_SHARE, _LEAST_LEAF = 31, 1e-3, (20, 100)
+_LARGE_TREES, _LARGE_TREES_OF_CLASSES = 1000, 3000
+_LARGE_PATIENCE = 100  # after 15 it would often stop too early
 # Latent coordinates are columns of boosting where they lower the loss of a pilot to this share of it: .7 to .85 in tables of low
 # rank, .99 to 1 where columns are independent.
 _PILOT_OF_LATENT, _PILOT_LATENT_TREES, _WORTH_OF_LATENT = 40_000, 60, 0.95
 _AS_GOOD = 1.005  # times the loss with the columns too, up to which they are read alone
 _PILOT_LATENT_SHARE = 0.04  # of a time limit, for each pilot
-_PATIENCE = 100  # trees without a gain on the held-out part; after 15 it would often stop too early
-_MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried
 # Under a time limit:
 _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
 _PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 3, 40  # the same of boosting
@@ -82,11 +87,6 @@ def inside(owner: Any, name: str) -> Any:
             f"scikit-learn {sklearn.__version__} has no {type(owner).__name__}.{name}, from which lacunar takes fitted trees. Install a "
             "version of scikit-learn that lacunar is tested with, or name members without trees"
         ) from error
-
-
-def _start_of(model: Boosting) -> Floats:
-    """Raw predictions (k,) of a boosting before its first tree."""
-    return np.ravel(inside(model, "_baseline_prediction"))
 
 
 class Trees(BaseEstimator):  # type: ignore[misc]
@@ -125,27 +125,20 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         return out
 
     @classmethod
-    def of_boosting(cls, models: Sequence[Boosting], categorical: NDArray[np.bool_]) -> Self:
-        """The mean of histogram gradient boostings over the same columns, in units of their raw predictions (one output or k classes)."""
+    def of_boosting(cls, models: Sequence[Boosting], categorical: NDArray[np.bool_], n_iter: int | None = None) -> Self:
+        """The mean of histogram gradient boostings over the same columns after so many iterations, or all, in units of their raw predictions.
+
+        One output, or k classes.
+        """
         builder = _Builder()
         share = 1.0 / len(models)
         for model in models:
             columns, levels = _columns_of(categorical), _levels_of(model, categorical)
-            for iteration in inside(model, "_predictors"):
+            for iteration in inside(model, "_predictors")[:n_iter]:
                 for output, tree in enumerate(iteration):
                     builder.add_histogram_tree(tree, columns, levels, output, share)
-        start = np.mean([_start_of(model) for model in models], axis=0)
+        start = np.mean([np.ravel(inside(model, "_baseline_prediction")) for model in models], axis=0)
         return builder.finish(cls(), start, len(categorical), rounds=False)
-
-    @classmethod
-    def steps(cls, model: Boosting, categorical: NDArray[np.bool_], first: int) -> Self:
-        """The trees of a boosting from iteration `first` on, each iteration in outputs of its own: k outputs an iteration."""
-        builder, columns, levels = _Builder(), _columns_of(categorical), _levels_of(model, categorical)
-        for step, iteration in enumerate(inside(model, "_predictors")[first:]):
-            for output, tree in enumerate(iteration):
-                builder.add_histogram_tree(tree, columns, levels, step * len(iteration) + output, 1.0)
-        n_outputs = sum(len(iteration) for iteration in inside(model, "_predictors")[first:])
-        return builder.finish(cls(), np.zeros(n_outputs), len(categorical), rounds=False)
 
     @classmethod
     def of_forest(cls, model: Forest, n_columns: int) -> Self:
@@ -295,7 +288,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
 
     Models of all folds grow side by side until their summed out-of-fold loss rises, and keep the trees before that; smaller trees are tried
-    beside the usual ones.
+    beside the usual ones. Of a large table one model grows until the held-out part gains no more.
     """
 
     name = "boosting"
@@ -313,78 +306,53 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         self.n_classes_, self.reads_ = training.n_classes, training.reads
         targets = [training.labels] if training.labels is not None else list(training.Y.T)
         grown = [self._best(training, y, last=len(targets) - k) for k, y in enumerate(targets)]
-        self.n_iter_ = [fold_models.n_iter for fold_models in grown]
-        self._store([fold_models.models for fold_models in grown], training)
-        return grown[0].values if training.n_classes else np.column_stack([fold_models.values for fold_models in grown])
+        self.n_iter_ = [of_target.n_iter for of_target in grown]
+        self._store(grown, training)
+        return np.hstack([of_target.values(training) for of_target in grown])
 
     def _best(self, training: TrainingSet, y: NDArray[Any], last: int) -> Grown:
-        """Usual or small trees, whichever do better on two folds, grown on all; small ones are tried only where they cost little."""
-        until = (
-            training.deadline if last == 1 or np.isinf(training.deadline) else perf_counter() + training.left() / last
-        )
-        cuts = [
-            (train, test)
-            for train, test in training.cuts
-            if not training.n_classes or (len(train) and np.ptp(y[train]))
-        ]
+        """Usual or small trees, whichever do better on the first fold, grown on all; small ones are tried only where they cost little."""
+        cuts = [cut for cut in training.cuts if not training.n_classes or (len(cut[0]) and np.ptp(y[cut[0]]))]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
-        if training.large:
-            return self._grown_once(training, y, cuts, until)
-        candidates = [_Folds(training, y, _leaves(training))]
-        if _small_trees_are_cheap(training):
-            candidates.append(_Folds(training, y, _SMALL_LEAVES))
-            for candidate in candidates:
-                candidate.grow(
-                    cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + training.left() / last / 5
-                )
-        best = min(candidates, key=lambda candidate: candidate.loss)
-        best.grow(cuts, until)
-        grown = best.finish()
-        if best.cut_short:
+        until = training.deadline if last == 1 else perf_counter() + training.left() / last
+        sizes = _leaves(training)
+        firsts = [FoldModel(training, y, *cuts[0], leaves) for leaves in sizes]
+        for k, model in enumerate(firsts):
+            model.grow_while_it_helps(until, len(cuts) + len(sizes) - 1 - k)
+        best = min(firsts, key=lambda model: model.losses.min())
+        grown = Grown([best, *(FoldModel(training, y, *cut, best.leaves) for cut in cuts[1:])])
+        grown.grow(until, training.n_jobs)
+        if grown.cut_short:
             training.shortened[self.name] = f"{grown.n_iter} of up to {best.wished} iterations"
+        if not training.all_in_cuts:
+            grown.learn_all(training, y)
         return grown
-
-    def _grown_once(self, training: TrainingSet, y: NDArray[Any], cuts: list[tuple[Ints, Ints]], until: float) -> Grown:
-        """Of a large table a model for every cut, grown until the rows that it does not learn from gain no more."""
-        tested, models = training.tested, list[Boosting]()
-        values = np.zeros((len(tested), max(training.n_classes, 1)))
-        wished = _large_trees(training)
-        for k, cut in enumerate(cuts):
-            share = until if np.isinf(until) else perf_counter() + (until - perf_counter()) / (len(cuts) - k)
-            model, whole = _grown_to_gain(training, y, cut, wished, share)
-            models.append(model)
-            values[np.searchsorted(tested, cut[1])] = _values_of(model, training, cut[1])
-            if not whole:
-                training.shortened[self.name] = f"{_n_trees(model)} of up to {wished} iterations"
-        n_iter = max(_n_trees(model) for model in models)
-        if not training.all_in_cuts:  # the last rows of a time series
-            models = [_grown_on_all(training, y, _n_trees(models[-1]))]
-        return Grown(n_iter, models, values if training.n_classes else values[:, 0])
 
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         y = training.Y[:, 0] if training.labels is None else training.labels
-        model = _model(whole, _leaves(whole)).set_params(max_iter=_PILOT_ITERATIONS)
+        model = _model(whole, max(_leaves(whole))).set_params(max_iter=_PILOT_ITERATIONS, early_stopping=False)
         with one_openmp_thread():
-            model.fit(training.view.T, y, sample_weight=training.weight)
+            model.fit(np.hstack(training.view.read(training.reads)), y, sample_weight=training.weight)
         targets = 1 if training.n_classes else training.Y.shape[1]
         at_once = min(thread_count(training.n_jobs), len(training.cuts))
         return len(training.cuts) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
 
-    def _store(self, models: list[list[Boosting]], training: TrainingSet) -> None:
+    def _store(self, grown: list[Grown], training: TrainingSet) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
         self.trees_: list[list[Trees]] = []
         self.classes_seen_: list[Ints] = []
         self.shares_: list[float] = []
-        for of_target in models:
+        categorical = _categorical(training)
+        for n_iter, models in ((of_target.n_iter, of_target.models) for of_target in grown):
             if not training.n_classes:
-                self.trees_.append([Trees.of_boosting(of_target, _categorical(training))])
+                self.trees_.append([Trees.of_boosting(models, categorical, n_iter)])
                 continue
             groups: dict[tuple[int, ...], list[Boosting]] = {}
-            for model in of_target:
+            for model in models:
                 groups.setdefault(tuple(int(c) for c in model.classes_), []).append(model)
-            self.shares_ = [len(group) / len(of_target) for group in groups.values()]
-            self.trees_.append([Trees.of_boosting(group, _categorical(training)) for group in groups.values()])
+            self.shares_ = [len(group) / len(models) for group in groups.values()]
+            self.trees_.append([Trees.of_boosting(group, categorical, n_iter) for group in groups.values()])
             self.classes_seen_ = [np.array(seen, dtype=np.intp) for seen in groups]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
@@ -393,140 +361,145 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
             return np.column_stack([trees.sums(columns, n_jobs)[:, 0] for (trees,) in self.trees_])
         out = np.zeros((len(view.T), self.n_classes_))
         for trees, seen, share in zip(self.trees_[0], self.classes_seen_, self.shares_, strict=True):
-            logs = np.full(out.shape, np.log(LEAST))
-            logs[:, seen] = np.maximum(log_softmax(all_classes(trees.sums(columns, n_jobs))), np.log(LEAST))
-            out += share * logs
+            out += share * _log_chances(trees.sums(columns, n_jobs), seen, self.n_classes_)
         return out
 
 
-class Grown(NamedTuple):
-    """Boosting models of all folds with the same number of iterations."""
+class FoldModel:
+    """A boosting that learns the training rows of a fold, and its losses on the rows held out, on one thread: sums do not depend on the machine."""
 
-    n_iter: int
-    models: list[Boosting]
-    values: Floats  # of the tested rows: log probabilities (tested, c), or (tested,)
-
-
-class _Folds:
-    """Boosting models of some folds that grow side by side, a stage of iterations at a time."""
-
-    def __init__(self, training: TrainingSet, y: NDArray[Any], leaves: int) -> None:
-        self._training, self._y, self._leaves = training, y, leaves
-        self._growing: list[_Growing] = []
-        self._losses = np.zeros(0)
-        self.cut_short = False  # by the time limit
+    def __init__(self, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints, leaves: int) -> None:
+        self.model, self.test, self.leaves = _model(training, leaves), test, leaves
+        self.wished, self.patience = _wished(training), _LARGE_PATIENCE if training.large else _PATIENCE
+        known = test[np.isin(y[test], y[train])] if training.n_classes else test
+        watched = known if len(known) else train  # rows held out whose classes were not learned tell nothing
+        self._learned = _columns_of_rows(training, train), y[train], training.weights(train)
+        self._watched = _columns_of_rows(training, watched), y[watched], training.weights(watched)
+        self.an_iteration = 0.0  # seconds
+        self._counts = float(len(known) if training.weight is None else training.weight[known].sum())
 
     @property
-    def loss(self) -> float:
-        """The least summed out-of-fold loss."""
-        return float(self._losses.min(initial=np.inf))
+    def n_iter(self) -> int:
+        return int(getattr(self.model, "n_iter_", 0))
 
-    def grow(self, cuts: list[tuple[Ints, Ints]], until: float) -> None:
-        """Until more iterations lose out of fold or time runs out; folds that have models keep them."""
-        for train, test in cuts[len(self._growing) :]:
-            self._growing.append(_Growing(_model(self._training, self._leaves), self._training, self._y, train, test))
-        started, done = perf_counter(), 0
-        self.cut_short = False
+    @property
+    def losses(self) -> Floats:
+        """After every iteration, summed over the rows held out."""
+        return -self._counts * np.asarray(self.model.validation_score_)[1:]
+
+    def grow(self, iterations: int, patience: int | None = None) -> None:
+        """To so many iterations, fewer where `patience` of them gained nothing on the rows held out."""
+        if iterations <= self.n_iter:
+            return
+        (X, y, weight), (X_val, y_val, weight_val) = self._learned, self._watched
+        started, before = perf_counter(), self.n_iter
+        self.model.set_params(max_iter=iterations, n_iter_no_change=patience or iterations + 1)
+        with one_openmp_thread():
+            self.model.fit(X, y, sample_weight=weight, X_val=X_val, y_val=y_val, sample_weight_val=weight_val)
+        self.an_iteration = max(perf_counter() - started, TICK) / max(self.n_iter - before, 1)
+
+    def grow_while_it_helps(self, until: float, n_models: int) -> None:
+        """Until more iterations lose on the rows held out; under a time limit a few tell how many of so many models there is time for."""
+        most = self.wished
+        if not np.isinf(until):
+            self.grow(_PILOT_ITERATIONS)
+            seconds = USABLE * (until - perf_counter())
+            most = int(np.clip(seconds / self.an_iteration / n_models, _PILOT_ITERATIONS, self.wished))
+        self.grow(most, self.patience)
+
+
+class Grown:
+    """Boosting models of the folds of one target, grown side by side; the first has stopped where its own rows held out say so."""
+
+    def __init__(self, folds: list[FoldModel]) -> None:
+        self.folds, self.wished, self.models = folds, folds[0].wished, [fold.model for fold in folds]
+        # The mean of several models gains by more iterations than each of them does.
+        self._further = _FURTHER if len(folds) > 1 else 1.0
+        self.cut_short = False  # by the time limit
+
+    def grow(self, until: float, n_jobs: int | None) -> None:
+        """To the iterations of the first model, and on until more lose on all rows held out or time runs out."""
+        done, stage, patience = 0, len(self.folds[0].losses), self.folds[0].patience // 2
+        at_once = min(thread_count(n_jobs), len(self.folds))
         while done < self.wished:
-            stage = self._stage(done, perf_counter() - started, until)
+            stage = self._stage(stage, done, at_once, until)
             self.cut_short = stage == 0
             if self.cut_short:
                 return
             done = min(done + stage, self.wished)
-            Parallel(n_jobs=thread_count(self._training.n_jobs), prefer="threads")(
-                delayed(model.grow)(done) for model in self._growing
-            )
-            self._losses = np.sum([model.losses[:done] for model in self._growing], axis=0)
-            if int(self._losses.argmin()) + 1 + _STAGE // 2 < done:
+            Parallel(n_jobs=thread_count(n_jobs), prefer="threads")(delayed(fold.grow)(done) for fold in self.folds)
+            if max(self._further * self.best, self.best + patience) <= done:
                 return
+            stage = max(_STAGE, int(self._further * self.best) - done)
 
-    def _stage(self, done: int, seconds: float, until: float) -> int:
-        """Iterations to grow next: as many as there is time for, by what those before took."""
+    def _stage(self, wished: int, done: int, at_once: int, until: float) -> int:
+        """Iterations to grow next: so many, or as many as there is time for by what the last ones took."""
         if np.isinf(until):
-            return _STAGE
+            return wished
         if not done:
             return _PILOT_ITERATIONS
-        possible = int((until - perf_counter()) * done / max(seconds, TICK))
-        return min(possible, _STAGE) if possible >= _FEWEST_ITERATIONS else 0
+        growing = [fold.an_iteration for fold in self.folds if fold.n_iter < done + wished]
+        seconds = max(sum(growing) / at_once, TICK)
+        possible = int(USABLE * (until - perf_counter()) / seconds)
+        return min(possible, wished) if possible >= _FEWEST_ITERATIONS else 0
+
+    def learn_all(self, training: TrainingSet, y: NDArray[Any]) -> None:
+        """One model of as many iterations that learns from all rows: the last ones are in no cut of a time series."""
+        final = training.final
+        model = _model(training, self.folds[0].leaves).set_params(max_iter=self.n_iter, early_stopping=False)
+        with one_openmp_thread():
+            self.models = [model.fit(_columns_of_rows(training, final), y[final], training.weights(final))]
 
     @property
-    def wished(self) -> int:
-        """Iterations at most."""
-        n, classes = self._training.n, self._training.n_classes
-        if classes > _MANY_CLASSES:
-            return 60 if n < 1500 else 100
-        if self._leaves == _SMALL_LEAVES:
-            return 200
-        return 120 if n < 1500 else (200 if n < 5000 else 300)
+    def losses(self) -> Floats:
+        """After every iteration that all models have, summed over the rows held out."""
+        common = min(fold.n_iter for fold in self.folds)
+        return np.asarray(np.sum([fold.losses[:common] for fold in self.folds], axis=0))
 
-    def finish(self) -> Grown:
-        """Every model cut to the iterations that were best."""
-        best = int(self._losses.argmin()) + 1
-        values = np.zeros((self._training.n, max(self._training.n_classes, 1)))
-        for growing in self._growing:
-            values[growing.test] = growing.values_after(best)
-            del inside(growing.model, "_predictors")[best:]
-        models = [growing.model for growing in self._growing] if self._training.all_in_cuts else [self._again(best)]
-        values = values[self._training.tested]
-        return Grown(best, models, values if self._training.n_classes else values[:, 0])
+    @property
+    def best(self) -> int:
+        """Iterations after which the loss, summed over all folds, is least: one number for all, so that no fold chooses for itself."""
+        return int(self.losses.argmin()) + 1
 
-    def _again(self, iterations: int) -> Boosting:
-        """A model of so many iterations that learns from all rows: the last ones are in no cut of a time series."""
-        training, final = self._training, self._training.final
-        model = _model(training, self._leaves).set_params(max_iter=iterations)
-        with one_openmp_thread():
-            return model.fit(training.view.T[final], self._y[final], sample_weight=training.weights(final))
+    @property
+    def n_iter(self) -> int:
+        """Iterations that count."""
+        return min(int(self._further * self.best), len(self.losses))
 
-
-class _Growing:
-    """A boosting model of one fold, and the values that it gives the rows of the fold after every iteration."""
-
-    def __init__(self, model: Boosting, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints) -> None:
-        self.model, self.test = model, test
-        self._training, self._y, self._train = training, y, train
-        self._values: list[Floats] = []  # (iterations, rows, k) of every stage
-        self.losses = np.zeros(0)  # summed over the rows, after every iteration
-
-    def grow(self, iterations: int) -> None:
-        """Grow to so many iterations, on one thread: sums do not depend on the machine."""
-        training, known = self._training, len(self.losses)
-        if iterations <= known:
-            return
-        self.model.set_params(max_iter=iterations)
-        with one_openmp_thread():
-            self.model.fit(
-                training.view.T[self._train], self._y[self._train], sample_weight=training.weights(self._train)
-            )
-        steps = Trees.steps(self.model, training.categorical, known).sums(training.view.T[self.test])
-        start = _start_of(self.model)
-        by_step = steps.reshape(len(self.test), -1, len(start)).transpose(1, 0, 2)
-        by_step[0] += self._values[-1][-1] if self._values else start
-        self._values.append(np.cumsum(by_step, axis=0))
-        self.losses = np.concatenate([self.losses, self._losses_of(self._values[-1])])
-
-    def _losses_of(self, raw: Floats) -> Floats:
-        y, weight = self._y[self.test], self._training.weights(self.test)
-        if not self._training.n_classes:
-            losses = (raw[:, :, 0] - y) ** 2
-        else:
-            losses = -self._log_chances(raw)[:, np.arange(len(y)), y]
-        return np.asarray(losses.sum(axis=1) if weight is None else losses @ weight)
-
-    def _log_chances(self, raw: Floats) -> Floats:
-        """(iterations, rows, c) log probabilities."""
-        logs = np.full((*raw.shape[:2], self._training.n_classes), np.log(LEAST))
-        logs[:, :, np.asarray(self.model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
-        return np.maximum(logs, np.log(LEAST))
-
-    def values_after(self, iterations: int) -> Floats:
-        """(rows, c) log probabilities, or (rows, 1)."""
-        raw = np.concatenate(self._values)[iterations - 1 : iterations]
-        return np.asarray(self._log_chances(raw)[0] if self._training.n_classes else raw[0])
+    def values(self, training: TrainingSet) -> Floats:
+        """Of the tested rows: (tested, c) log probabilities, or (tested, 1)."""
+        tested = training.tested
+        values = np.zeros((len(tested), max(training.n_classes, 1)))
+        for fold in self.folds:
+            rows = _columns_of_rows(training, fold.test)
+            with one_openmp_thread():
+                values[np.searchsorted(tested, fold.test)] = _values_after(
+                    fold.model, self.n_iter, rows, training.n_classes
+                )
+        return values
 
 
-def _large_trees(training: TrainingSet) -> int:
+def _log_chances(raw: Floats, seen: Ints, n_classes: int) -> Floats:
+    """Log probabilities (m, c) of all classes from raw values of those that a model has seen."""
+    logs = np.full((len(raw), n_classes), np.log(LEAST))
+    logs[:, np.asarray(seen, dtype=np.intp)] = np.maximum(log_softmax(all_classes(raw)), np.log(LEAST))
+    return logs
+
+
+def _values_after(model: Boosting, n_iter: int, rows: Floats, n_classes: int) -> Floats:
+    """What a model says of rows after so many iterations: (m, c) log probabilities, or (m, 1)."""
+    stages = model.staged_decision_function(rows) if n_classes else model.staged_predict(rows)
+    raw = next(islice(stages, n_iter - 1, None)).reshape(len(rows), -1)
+    return _log_chances(raw, model.classes_, n_classes) if n_classes else raw
+
+
+def _wished(training: TrainingSet) -> int:
     """Iterations at most."""
-    return int(min(_LARGE_TREES, _LARGE_TREES_OF_CLASSES // max(training.n_classes, 1)))
+    if training.large:
+        return int(min(_LARGE_TREES, _LARGE_TREES_OF_CLASSES // max(training.n_classes, 1)))
+    if training.n_classes > _MANY_CLASSES:
+        return 60 if training.n < 1500 else 100
+    return int(np.clip(2 * training.n, _FEWEST_WISHED, _ITERATIONS))
 
 
 def _categorical(training: TrainingSet) -> NDArray[np.bool_]:
@@ -538,78 +511,13 @@ def _categorical(training: TrainingSet) -> NDArray[np.bool_]:
     return np.concatenate(flags)
 
 
-def _columns_of_rows(view: View, reads: Reads, rows: Ints) -> Floats:
+def _columns_of_rows(training: TrainingSet, rows: Ints) -> Floats:
     """What trees read of some rows, in double precision and column by column as boosting takes it, so that it makes no copy."""
-    parts = view.read(reads)
+    parts = training.view.read(training.reads)
     columns = np.empty((len(rows), sum(part.shape[1] for part in parts)), order="F")
     for column, values in zip(columns.T, (column for part in parts for column in part.T), strict=True):
         column[:] = values[rows]
     return columns
-
-
-def _grown_to_gain(
-    training: TrainingSet, y: NDArray[Any], cut: tuple[Ints, Ints], most: int, until: float = np.inf
-) -> tuple[Boosting, bool]:
-    """A model with as many trees as were best for the rows of a cut that it did not learn from, and whether there was time for them."""
-    train, test = cut
-    test = test[np.isin(y[test], y[train])] if training.n_classes else test  # a class may have rows there alone
-    X, X_test = (_columns_of_rows(training.view, training.reads, rows) for rows in (train, test))
-    model = _model(training, _LARGE_LEAVES).set_params(
-        learning_rate=_LARGE_RATE, early_stopping=True, n_iter_no_change=_PATIENCE
-    )
-    done, seconds = 0, 0.0
-    while done < most:
-        stage = _stage_in_time(done, seconds, most, until)
-        if not stage:
-            break
-        started, done = perf_counter(), done + stage
-        model.set_params(max_iter=done)
-        with one_openmp_thread():
-            model.fit(
-                X, y[train], training.weights(train),
-                X_val=X_test, y_val=y[test], sample_weight_val=training.weights(test),
-            )  # fmt: skip
-        seconds = (perf_counter() - started) / stage
-        if model.n_iter_ < done:
-            break
-    best = max(int(np.argmax(model.validation_score_)), 1)
-    whole = model.n_iter_ < done or done == most
-    del inside(model, "_predictors")[best:]
-    return model, whole
-
-
-def _grown_on_all(training: TrainingSet, y: NDArray[Any], iterations: int) -> Boosting:
-    """A model of so many iterations on all rows that final models learn from."""
-    final = training.final
-    model = _model(training, _LARGE_LEAVES).set_params(learning_rate=_LARGE_RATE, max_iter=iterations)
-    with one_openmp_thread():
-        return model.fit(_columns_of_rows(training.view, training.reads, final), y[final], training.weights(final))
-
-
-def _stage_in_time(done: int, seconds: float, most: int, until: float) -> int:
-    """Iterations to grow next: all of them, or under a time limit at most as many as there are, by what one of the last took."""
-    if np.isinf(until):
-        return most - done
-    if not done:
-        return _PILOT_ITERATIONS
-    possible = min(int(USABLE * (until - perf_counter()) / max(seconds, TICK)), most - done)
-    return min(possible, _STAGES_GROW * done) if possible >= _FEWEST_ITERATIONS else 0
-
-
-def _n_trees(model: Boosting) -> int:
-    return len(inside(model, "_predictors"))
-
-
-def _values_of(model: Boosting, training: TrainingSet, rows: Ints) -> Floats:
-    """What a model says of some rows: (rows, c) log probabilities, or (rows, 1)."""
-    raw = Trees.of_boosting([model], _categorical(training)).sums(
-        _columns_of_rows(training.view, training.reads, rows), training.n_jobs
-    )
-    if not training.n_classes:
-        return raw
-    logs = np.full((len(rows), training.n_classes), np.log(LEAST))
-    logs[:, np.asarray(model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
-    return np.asarray(np.maximum(logs, np.log(LEAST)))
 
 
 def worth_reading(training: TrainingSet) -> Reads:
@@ -633,38 +541,48 @@ def _pilot_loss(training: TrainingSet, cut: tuple[Ints, Ints]) -> float:
     """The loss of a few trees on the rows of a cut that they did not learn from, summed over targets."""
     until = perf_counter() + _PILOT_LATENT_SHARE * training.left() if training.hurried else np.inf
     targets = [training.labels] if training.labels is not None else list(training.Y.T)
-    pilots = [_grown_to_gain(training, y, cut, _PILOT_LATENT_TREES, until)[0] for y in targets]
-    return -sum(float(np.max(pilot.validation_score_)) for pilot in pilots)
+    pilots = [FoldModel(training, y, *cut, _LARGE_LEAVES) for y in targets]
+    for pilot in pilots:
+        pilot.wished = _PILOT_LATENT_TREES
+        pilot.grow_while_it_helps(until, 1)
+    return sum(float(pilot.losses.min()) for pilot in pilots)
 
 
 def _model(training: TrainingSet, leaves: int) -> Boosting:
     make = HistGradientBoostingClassifier if training.n_classes else HistGradientBoostingRegressor
+    # Few rows: those of one person or place stand together.
+    leaf = int(np.clip(_LEAST_LEAF_SHARE * training.n, *_LEAST_LEAF)) if training.n >= _MANY_ROWS else 5
+    categorical = _categorical(training)
     return make(
-        learning_rate=0.06 if training.n_classes <= _MANY_CLASSES else 0.1,
+        learning_rate=0.1,
         max_leaf_nodes=leaves,
-        min_samples_leaf=5 if training.n < _MANY_ROWS else 20,  # few: rows of one person or place stand together
+        min_samples_leaf=leaf,
         l2_regularization=1.0,
-        max_features=0.7,
+        max_features=1.0 if training.large else 0.7,
         max_bins=_bins(training),
         random_state=training.seed,
-        categorical_features=_categorical(training) if _categorical(training).any() else None,
-        early_stopping=False,
+        categorical_features=categorical if categorical.any() else None,
+        early_stopping=True,
+        tol=0.0,
         warm_start=True,
     )
 
 
-def _leaves(training: TrainingSet) -> int:
-    return 15 if training.n < 2000 else 31
-
-
-def _small_trees_are_cheap(training: TrainingSet) -> bool:
+def _leaves(training: TrainingSet) -> list[int]:
+    """Leaves of a tree, of which the first fold chooses: few rows leave little to choose, and many make small trees dear."""
+    if training.large:
+        return [_LARGE_LEAVES]
+    if training.n < _FEW_ROWS:
+        return [_SMALL_LEAVES]
     one_output = training.n_classes <= _MANY_CLASSES if training.n_classes else training.Y.shape[1] == 1
-    return (
-        one_output
-        and training.learned is None
-        and training.n < _MANY_ROWS
-        and training.view.T.shape[1] <= _MANY_COLUMNS
-    )
+    if (
+        training.n >= _MANY_ROWS
+        or training.view.T.shape[1] > _MANY_COLUMNS
+        or training.learned is not None
+        or not one_output
+    ):
+        return [_USUAL_LEAVES]
+    return [_SMALL_LEAVES, _USUAL_LEAVES]
 
 
 def _bins(training: TrainingSet) -> int:
@@ -780,7 +698,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
 
 
 def _wished_trees(training: TrainingSet) -> int:
-    return 300 if training.n < 3000 else 150
+    return int(np.clip(training.n, *_TREES))
 
 
 def _forests(training: TrainingSet) -> float:
