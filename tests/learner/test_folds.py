@@ -10,6 +10,7 @@ from lacunar._random import generator
 from lacunar.comparison import load_problem
 from lacunar.comparison.schedule import make_splits
 from lacunar.learner import LacunarClassifier, LacunarRegressor
+from lacunar.learner.base import Target
 from lacunar.learner.folds import even_folds, repeats, rows_of, units_of
 
 RNG = np.random.default_rng(0)
@@ -169,3 +170,14 @@ def test_a_splitter_that_tests_rows_twice_is_refused_with_a_way_that_works(cv, m
     LacunarClassifier(members=["gaussian"], cv=GroupKFold(5)).fit(
         table[["a", "b"]], table["y"], groups=np.arange(40) % 9
     )
+
+
+@pytest.mark.parametrize(("n", "cv", "expected"), [(399, None, 5), (400, None, 3), (400, 4, 4), (4, None, 4)])
+def test_number_of_folds(n, cv, expected):
+    """Three by default, five of few rows, and no more than there are rows."""
+    model = LacunarRegressor(cv=cv)
+    model.seed_ = 0
+    cuts, independent = model._cuts(np.arange(n), n, np.arange(n), Target(None, np.zeros((n, 1)), 0, None))
+    assert independent
+    assert len(cuts) == expected
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in cuts])), np.arange(n))

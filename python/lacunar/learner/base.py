@@ -44,12 +44,13 @@ _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is comple
 MOST_FOLDED = 20_000  # rows; of more one part is held out, and members learn once, from all others
 _VIEWED = 40_000  # rows from which columns and the low-rank model are learned
 # Training rows that are copied, copies with further entries hidden, and copies of a row.
-_MOST_COPIED, _COPIES, _MOST_TIMES = 1000, 3000, 10
+_MOST_COPIED, _COPIES, _MOST_TIMES = 1000, 1000, 10
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FEW_COPIES = 0.01  # of the rows, which may repeat others and yet be judged as independent
 _LARGE_BYTES_AN_ENTRY = (
     60  # of a row of a large table: its views, and what boosting and the linear members make of them
 )
+_FOLDS, _FOLDS_OF_FEW, _FEW_ROWS = 3, 5, 400
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
@@ -60,7 +61,7 @@ _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
 # Entries that the Gaussian of columns and targets learns from, the latter of a time limit.
 _JOINT_ENTRIES, _JOINT_ENTRIES_A_SECOND = 100_000, 10_000
 # Copies of training rows settle the order in which entries are measured.
-_FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 800, 60_000, 3
+_FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 300, 60_000, 3
 _HIDDEN_SHARE, _SETTLING_STEPS = 0.75, 3
 
 
@@ -115,7 +116,7 @@ class LacunarBase(TakesMissing):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "members": [StrOptions({"auto"}), list, tuple],
-        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "cv_object"],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "cv_object", None],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
@@ -313,7 +314,7 @@ class LacunarBase(TakesMissing):
         return TargetVariance().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, int(most))
 
     def _settle_order(self, target_variance: TargetVariance | None, ensemble: Ensemble, training: TrainingSet) -> None:
-        """Let the order by correlation say what to measure where it tells more of training rows with entries hidden than the Gaussian's order does."""
+        """Let the order by correlation say what to measure where, by more than a standard error, it tells more of rows with entries hidden than the Gaussian's."""
         if target_variance is None or training.n < _FEWEST_SETTLED:
             return
         rng, n_copies = generator(self.seed_), _settled(training)
@@ -325,10 +326,11 @@ class LacunarBase(TakesMissing):
         for target_variance.by_correlation_ in (False, True):
             predicted = self._predicted(ensemble, self._measured(view, hidden, target_variance))
             if training.labels is None:
-                losses.append(float(np.mean((predicted - training.Y[places]) ** 2)))
+                losses.append(((predicted - training.Y[places]) ** 2).mean(axis=1))
             else:
-                losses.append(-float(np.mean(predicted[np.arange(len(places)), training.labels[places]])))
-        target_variance.by_correlation_ = losses[1] < losses[0]
+                losses.append(-predicted[np.arange(len(places)), training.labels[places]])
+        gain = losses[0] - losses[1]
+        target_variance.by_correlation_ = bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     def _measured(self, view: View, hidden: NDArray[np.bool_], target_variance: TargetVariance) -> View:
         """The view with hidden entries of T, of which the most valuable ones are measured one after another."""
@@ -442,8 +444,9 @@ class LacunarBase(TakesMissing):
 
         Of a number of folds groups, or else copies of a row, share one, whose numbers are `units`; of many rows one part is held out.
         """
-        if isinstance(self.cv, Integral):
-            splits = min(int(self.cv), len(rows), int(units.max(initial=-1)) + 1)
+        if self.cv is None or isinstance(self.cv, Integral):
+            wished = int(self.cv or (_FOLDS_OF_FEW if len(rows) < _FEW_ROWS else _FOLDS))
+            splits = min(wished, len(rows), int(units.max(initial=-1)) + 1)
             large = len(rows) > MOST_FOLDED
             folds = (
                 [held_out(target.labels, units, self.seed_)]
@@ -543,7 +546,7 @@ class LacunarBase(TakesMissing):
             cuts=cuts,
             independent=independent,
             units=units if large else None,
-            learned=cuts[0][0] if large and isinstance(self.cv, Integral) else None,
+            learned=cuts[0][0] if large and (self.cv is None or isinstance(self.cv, Integral)) else None,
             weight=target.weight,
             posterior=self.posterior_,
             seed=self.seed_,

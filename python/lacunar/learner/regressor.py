@@ -67,10 +67,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     members : "auto" or list of {"linear", "gaussian", "kernels", "boosting", "forest"}, default="auto"
         What is trained; "auto" is all of them that the table allows. Of more than 20,000 rows "auto" is "linear" and "boosting", and "kernels" where
         the latent coordinates of the low-rank model help boosting to predict; the others take part there if they are named.
-    cv : int, splitter or iterable of splits, default=5
-        How rows are held out, for every member: a number of folds, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
+    cv : int, splitter, iterable of splits or None, default=None
+        How rows are held out, for every member: a number of folds, three or below 400 rows five where it is None, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
         LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
-        on). No row may be tested twice, and some may never be. Of more than 20,000 rows a number stands for one held-out part of a tenth
+        on). No row may be tested twice, and some may never be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth
         of the rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
     time_limit : float, default=None
         Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks
@@ -169,7 +169,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self,
         *,
         members: str | Sequence[str] = "auto",
-        cv: Any = 5,
+        cv: Any = None,
         time_limit: float | None = None,
         memory_limit: float | None = None,
         sparse_missing: SparseMissing = "absent",
