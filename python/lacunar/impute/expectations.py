@@ -20,7 +20,7 @@ _HIDDEN = 0.1  # share of the observed entries of a column
 _FEWEST = 5  # hidden entries that choose a weight
 _MOST = 1000
 _CAUTION = 10  # hidden entries' worth of equal weights
-_TREES = 40
+_TREES = 25
 _MOST_ROWS = 5000  # that a forest learns from
 _LEAF = 3
 

@@ -87,7 +87,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     Notes
     -----
-    Expected values are a weighted mean, column by column, of the joint Gaussian of all columns, learned by EM, and of a forest of 40
+    Expected values are a weighted mean, column by column, of the joint Gaussian of all columns, learned by EM, and of a forest of 25
     extremely randomised trees on completed rows. The weight is the one that gives back a tenth of the observed entries best, which
     are hidden for that; of a column without missing entries it is the mean of the others. Ties between levels go to the first.
 

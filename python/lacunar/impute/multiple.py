@@ -394,6 +394,9 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         for column, part in zip(self.columns_, self.learned_, strict=True):
             if not column.is_number and not all(0 <= place < max(len(column.levels), 1) for place in part.sample):
                 raise ValueError("learned_ and columns_ of the model file contradict each other. Fit again")
+        for column, drawn in zip(self.columns_, self.imputed_, strict=True):
+            if drawn is not None and column.levels and not np.isin(drawn, np.arange(len(column.levels))).all():
+                raise ValueError("imputed_ and columns_ of the model file contradict each other. Fit again")
         plan, _ = self._plan(none, wishes, None)
         methods = {t.place: (t.method, t.levels) for t in plan.targets if t.formula is None}
         check_models(self.models_, methods, {"m": len(self.seeds_), "width": plan.width})
