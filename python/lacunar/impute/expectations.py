@@ -110,7 +110,7 @@ class Forest:
             min_samples_leaf=_LEAF,
             random_state=seed,
             n_jobs=n_jobs,
-            max_features=1.0 if target.is_number else "sqrt",
+            max_features=1.0,
         )
         labels = target.design(values)[:, 0] if target.is_number else values.astype(np.intp)
         self._trees.fit(self._others(completed[rows]), labels)
