@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
+from lacunar._random import generator
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.impute.chained import Plan, Target
 from lacunar.lowrank.gaussian import LARGEST_FULL, Gaussian, conditionals, fit_gaussian
@@ -102,7 +103,8 @@ class Forest:
         self, target: Target, completed: Floats, rows: Ints, values: Floats, seed: int, n_jobs: int | None
     ) -> None:
         """`rows` of the table show the column, and these are their values."""
-        rows, values = rows[:_MOST_ROWS], values[:_MOST_ROWS]
+        drawn = np.sort(generator(seed).permutation(len(rows))[:_MOST_ROWS])
+        rows, values = rows[drawn], values[drawn]
         self._target = target
         kind: Any = ExtraTreesRegressor if target.is_number else ExtraTreesClassifier
         self._trees = kind(

@@ -72,29 +72,17 @@ def fit_line(gram: Floats, target: int, unused: Ints, n_rows: int, ridge: float,
 def nearest(fits: Floats, targets: Floats, k: int, rng: np.random.Generator) -> Ints:
     """For each target one of the k positions whose fits are nearest, drawn at random. O((n + m) log n).
 
-    In sorted order they are one window. Equal fits are in random order, not in that of rows, so that none is preferred.
+    In ascending order they are one window, which moves on from fit i while it is further than fit i + k: while their sum is below
+    twice the target, and these sums ascend. Equal fits are in random order, not in that of rows, so that none is preferred.
     """
-    k, order, places = min(k, len(fits)), np.argsort(fits), np.argsort(targets)
-    ascending, wanted = fits[order], targets[places]
+    k, order = min(k, len(fits)), np.argsort(fits)
+    ascending = fits[order]
     if (ascending[1:] == ascending[:-1]).any():
         order = rng.permutation(len(fits))
         order = order[np.argsort(fits[order], kind="stable")]
-    low = _windows(ascending, wanted, k)
-    picks = np.empty(len(targets), dtype=np.intp)
-    picks[places] = order[low + rng.integers(0, k, len(targets))]
+    low = np.searchsorted(ascending[:-k] + ascending[k:], 2 * targets)
+    picks: Ints = order[low + rng.integers(0, k, len(targets))]
     return picks
-
-
-def _windows(ascending: Floats, wanted: Floats, k: int) -> Ints:
-    """First positions of the k nearest of an ascending array."""
-    n = len(ascending)
-    if k == n:
-        return np.zeros(len(wanted), dtype=np.intp)
-    low = np.clip(np.searchsorted(ascending, wanted) - k, 0, n - k - 1)
-    for _ in range(k):
-        after = np.minimum(low + k, n - 1)
-        low = np.minimum(low + (wanted - ascending[low] > ascending[after] - wanted), n - k)
-    return low
 
 
 # -- levels -------------------------------------------------------------------------------------------------------------------
