@@ -137,6 +137,7 @@ class Chain:
         self.values: dict[int, Floats] = {}
         self.newton: dict[int, Any] = {}
         self._sums: Floats | None = None
+        self._lost: tuple[int, Floats, Floats] | None = None  # place of a column, its rows with gaps, their Gram matrix
         for target in plan.targets:
             self._begin(target)
         for target in plan.targets:
@@ -230,7 +231,8 @@ class Chain:
             coef, drawn = both[:1].ravel(), both[1:].ravel()
         else:
             lost: Floats = self.X.take(target.missing, axis=0)
-            gram = self._gram() - self._product(lost, lost, target.missing)
+            square = self._product(lost, lost, target.missing)
+            self._lost, gram = (target.place, lost, square), self._gram() - square
             line = fit_line(gram, at, target.unused, len(target.observed), plan.ridge, self.rng)
             coef, drawn = line.coef, line.drawn
         parameters = {"drawn": drawn[None], "sigma": np.array([line.sigma])}
@@ -242,17 +244,27 @@ class Chain:
 
     def draw(self, target: Target, parameters: Parameters) -> None:
         """Draw the missing entries of one column, and what follows from it."""
-        rows = self.X.take(target.missing, axis=0)
+        kept, self._lost = self._lost, None
+        if kept is None or kept[0] != target.place:
+            rows: Floats = self.X.take(target.missing, axis=0)
+            kept = target.place, rows, np.empty((0, 0))
+        rows = kept[1]
         values = draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
         if self._sums is None:
             self._set(target, values)
         else:
-            before = self._product(rows, rows[:, target.own], target.missing)
-            self._set(target, values)
-            rows[:, target.own] = self.X[target.missing, target.own]
-            self._sums[:, target.own] += self._product(rows, rows[:, target.own], target.missing) - before
-            self._sums[target.own] = self._sums[:, target.own].T
+            self._change_sums(target, values, rows, kept[2][:, target.own])
         self._follow(target.place)
+
+    def _change_sums(self, target: Target, values: Floats, rows: Floats, before: Floats) -> None:
+        """Set a column, and change the Gram matrix by the rows (m, width) where it is missing; `before` is their part of it, if known."""
+        if not len(before):
+            before = self._product(rows, rows[:, target.own], target.missing)
+        self._set(target, values)
+        rows[:, target.own] = self.X[target.missing, target.own]
+        assert self._sums is not None
+        self._sums[:, target.own] += self._product(rows, rows[:, target.own], target.missing) - before
+        self._sums[target.own] = self._sums[:, target.own].T
 
     def _follow(self, place: int) -> None:
         """Compute anew what formulas make of a column."""
