@@ -10,7 +10,8 @@ template <class V, class T>
 Array<V> part_of(const std::shared_ptr<const Support<T>>& owner, const std::vector<V>& values,
                  std::vector<py::ssize_t> shape) {
   auto held = std::make_unique<std::shared_ptr<const Support<T>>>(owner);
-  const py::capsule base(held.release(), [](void* memory) { delete static_cast<std::shared_ptr<const Support<T>>*>(memory); });
+  const py::capsule base(held.release(),
+                         [](void* memory) { delete static_cast<std::shared_ptr<const Support<T>>*>(memory); });
   return Array<V>(std::move(shape), values.data(), base);
 }
 
@@ -23,8 +24,9 @@ std::vector<V> copy_of(const Array<V>& array) {
 template <class T>
 class BoundAlgorithmOne {
  public:
-  BoundAlgorithmOne(Offset n_cols, Offset outputs, const std::optional<py::dict>& map, const std::optional<Array<T>>& first,
-         const std::optional<Array<T>>& second, Offset block, Offset budget, const py::dict& kernel)
+  BoundAlgorithmOne(Offset n_cols, Offset outputs, const std::optional<py::dict>& map,
+                    const std::optional<Array<T>>& first, const std::optional<Array<T>>& second, Offset block,
+                    Offset budget, const py::dict& kernel)
       : first_(first),
         second_(second),
         on_sum_(option<T>(kernel, "on_sum")),
@@ -35,10 +37,10 @@ class BoundAlgorithmOne {
         degree_(option<int>(kernel, "degree")),
         model_(layout_of(n_cols, outputs, map, block, budget)) {}
 
-  Offset learn(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-               const Numbers64& scale, const Array<double>& target, const Numbers64& weight,
-               const Numbers64& curvature, const Array<Offset>& order, const std::optional<Array<T>>& table,
-               const py::dict& rule, double largest, Array<double>& decisions, int n_threads) {
+  Offset learn(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Numbers64& scale,
+               const Array<double>& target, const Numbers64& weight, const Numbers64& curvature,
+               const Array<Offset>& order, const std::optional<Array<T>>& table, const py::dict& rule, double largest,
+               Array<double>& decisions, int n_threads) {
     const Layout<T>& layout = model_.layout();
     const auto rows = rows_of(indptr, indices, values, layout.n_cols);
     const TrainingSet<T> training = training_of(rows, scale, target, weight, curvature, order);
@@ -100,7 +102,8 @@ class BoundAlgorithmOne {
     expect_size(clock, kStepClock + 1, "clock");
     const Offset outputs = model_.layout().outputs;
     const auto rows = rows_of(indptr, indices, values, model_.layout().n_cols);
-    if (model_.layout().budget > 0 && !curvature) throw std::invalid_argument("a budget needs the curvature of the rows");
+    if (model_.layout().budget > 0 && !curvature)
+      throw std::invalid_argument("a budget needs the curvature of the rows");
     numbers_of(scale, rows.n_rows, 1, "scale"), numbers_of(curvature, rows.n_rows, 1, "curvature");
     expect_size(first, {rows.n_rows, outputs}, "first");
     expect_size(second, {rows.n_rows, outputs}, "second");
@@ -169,20 +172,20 @@ void bind_of(py::module_& m, const char* name) {
                     const std::optional<Array<T>>&, Offset, Offset, const py::dict&>(),
            arg("n_cols"), arg("outputs"), arg("map").none(true), exact("first").none(true), exact("second").none(true),
            arg("block"), arg("budget"), arg("kernel"))
-      .def("learn", &BoundAlgorithmOne<T>::learn, exact("indptr"), exact("indices"), exact("values"), exact("scale").none(true),
-           exact("target"), exact("weight").none(true), exact("curvature").none(true), exact("order"),
-           exact("table").none(true), arg("rule"), arg("largest"), exact("decisions"), arg("n_threads"),
+      .def("learn", &BoundAlgorithmOne<T>::learn, exact("indptr"), exact("indices"), exact("values"),
+           exact("scale").none(true), exact("target"), exact("weight").none(true), exact("curvature").none(true),
+           exact("order"), exact("table").none(true), arg("rule"), arg("largest"), exact("decisions"), arg("n_threads"),
            "A step a row, after its values; the row that is not finite and not learned, or -1.")
-      .def("decide", &BoundAlgorithmOne<T>::decide, exact("indptr"), exact("indices"), exact("values"), exact("scale").none(true),
-           exact("table").none(true), exact("coef"), exact("decisions"), arg("n_threads"),
+      .def("decide", &BoundAlgorithmOne<T>::decide, exact("indptr"), exact("indices"), exact("values"),
+           exact("scale").none(true), exact("table").none(true), exact("coef"), exact("decisions"), arg("n_threads"),
            "Values of a sum over the stored rows.")
       .def("coefficients", &BoundAlgorithmOne<T>::coefficients, arg("iterate"), "Of the stored rows, (rows, outputs).")
       .def("add_stored", &BoundAlgorithmOne<T>::add_stored, exact("first"), exact("second").none(true),
            "Adds the stored rows to tables.")
       .def("clock", &BoundAlgorithmOne<T>::clock, "Steps, scale, reach, lost.")
       .def("stored", &BoundAlgorithmOne<T>::stored, "indptr, indices and values of the stored rows; both coefficients.")
-      .def("restore", &BoundAlgorithmOne<T>::restore, exact("clock"), exact("indptr"), exact("indices"), exact("values"),
-           exact("scale").none(true), exact("curvature").none(true), exact("first"), exact("second"),
+      .def("restore", &BoundAlgorithmOne<T>::restore, exact("clock"), exact("indptr"), exact("indices"),
+           exact("values"), exact("scale").none(true), exact("curvature").none(true), exact("first"), exact("second"),
            "Goes on from a clock, stored rows and what the tables hold now.");
 }
 

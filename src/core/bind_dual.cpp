@@ -23,7 +23,8 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
   expect_size(beta, n, "beta");
   expect_size(gradient, n, "gradient");
   expect_size(logit, n, "logit");
-  const DualProblem problem{gram.data(), y.data(), upper.data(), n, &loss_with(&PointLoss::has_gram_dual, loss, "dual over a Gram")};
+  const DualProblem problem{gram.data(), y.data(), upper.data(), n,
+                            &loss_with(&PointLoss::has_gram_dual, loss, "dual over a Gram")};
   const DualState state{beta.mutable_data(), gradient.mutable_data(), logit.mutable_data()};
   DualProgress progress;
   {

@@ -14,7 +14,7 @@ inline const PointLoss& loss_of(const std::string& name) {
 }
 
 // The loss, where it has what is asked for.
-inline const PointLoss& loss_with(bool PointLoss::*piece, const std::string& name, const char* what) {
+inline const PointLoss& loss_with(bool PointLoss::* piece, const std::string& name, const char* what) {
   const PointLoss& loss = loss_of(name);
   if (!(loss.*piece)) throw std::invalid_argument("loss '" + name + "' has no " + what);
   return loss;

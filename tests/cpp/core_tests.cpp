@@ -141,8 +141,7 @@ void slopes_are_subgradients() {
                     "the curvature bounds the growth of the slope");
         }
         const double share = -slope * (loss.is_margin ? y : 1);
-        if (loss.has_dual)
-          expect_of(loss, loss.low <= share && share <= loss.high, "the bounds hold every slope");
+        if (loss.has_dual) expect_of(loss, loss.low <= share && share <= loss.high, "the bounds hold every slope");
       }
   }
 }
@@ -253,7 +252,8 @@ void rounds_are_in_step() {
   }
 }
 
-// A thread of the caller writes to triplets after they were surveyed: nothing is written out of bounds, and it is noticed.
+// A thread of the caller writes to triplets after they were surveyed: nothing is written out of bounds, and it is
+// noticed.
 void triplets_may_change_under_the_copy() {
   constexpr Offset n = 200'000, n_rows = n, n_cols = 3;
   for (const bool sorted : {true, false}) {

@@ -1,4 +1,4 @@
-"""KARMA through its own features: Algorithm 1 and dual coordinate ascent, against literal twins and the Gram solvers."""
+"""KARMA on its own features: Algorithm 1 and dual coordinate ascent, against literal twins and the Gram solvers."""
 
 import json
 import os
@@ -288,7 +288,7 @@ def test_a_folded_table_is_close_and_small():
 @pytest.mark.parametrize(("dtype", "huge"), [(np.float32, 1e300), (np.float32, 1e38), (np.float64, 1e308)])
 @pytest.mark.parametrize("place", [0, 70, 119])
 def test_divergence_is_found_at_its_row(monkeypatch, name, caches, dtype, huge, place):
-    """The row that would take the table out of the finite numbers is named and left out, and those before it are learned."""
+    """The row that would take the table out of the finite numbers is named and left out; those before it are learned."""
     monkeypatch.setattr("lacunar.karma.table._CACHES", caches)
     rows, y = problem()
     model, twin = (fitted(KernelForm.fit(rows, **FORMS[name]), loss="squared", dtype=dtype) for _ in range(2))
@@ -308,7 +308,7 @@ def test_divergence_is_found_at_its_row(monkeypatch, name, caches, dtype, huge, 
 
 @pytest.mark.parametrize("caches", [2**23, 1])
 def test_steps_that_grow_end_at_a_row_that_a_finite_table_names(monkeypatch, caches):
-    """A constant step that is too long: every row takes the values further, until one would take them out of float32."""
+    """Printed steps of a small rho: every row takes the values further, until one would take them out of float32."""
     monkeypatch.setattr("lacunar.karma.table._CACHES", caches)
     rows, y = problem(n=3000)
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", eta="printed", rho=1e-4, dtype=np.float32)

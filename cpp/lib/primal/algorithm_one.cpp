@@ -24,7 +24,8 @@ auto at(V& values, Offset place) -> decltype(values[0]) {
 // Longer where it is shorter than `size`, by at least its own length.
 template <class V>
 void lengthen(std::vector<V>& values, Offset size) {
-  if (static_cast<Offset>(values.size()) < size) values.resize(std::max(static_cast<std::size_t>(size), 2 * values.size()));
+  if (static_cast<Offset>(values.size()) < size)
+    values.resize(std::max(static_cast<std::size_t>(size), 2 * values.size()));
 }
 
 template <class T>
@@ -46,8 +47,8 @@ void copy_row(const Rows<T>& rows, Offset row, Support<T>& to) {
 
 }  // namespace
 
-// Steps over stored rows, and tables that these enter later: rows are taken in groups of lanes, of which values from the
-// rows stored before come from one walk over those, the rest from rows of the same group as they are stored.
+// Steps over stored rows, and tables that these enter later: rows are taken in groups of lanes, of which values from
+// the rows stored before come from one walk over those, the rest from rows of the same group as they are stored.
 template <class T>
 class AlgorithmOne<T>::Descent {
  public:

@@ -13,8 +13,8 @@ constexpr Offset kEntriesAtOnce = 1 << 16;  // between two looks for an interrup
 }  // namespace
 
 template <class T>
-void LaneBlock<T>::load(const Rows<T>& table, const double* scale, const double* base, const Offset* rows,
-                        Offset count, Offset outputs) {
+void LaneBlock<T>::load(const Rows<T>& table, const double* scale, const double* base, const Offset* rows, Offset count,
+                        Offset outputs) {
   expansion_ =
       count <= kernels_of<T>().online.narrow.lanes ? kernels_of<T>().online.narrow : kernels_of<T>().online.wide;
   lanes_ = expansion_.lanes;

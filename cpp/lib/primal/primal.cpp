@@ -101,8 +101,8 @@ Offset primal_descend(const FeatureMap& map, const TrainingSet<T>& training, con
 }
 
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const TrainingSet<T>& training, const Ascent& ascent,
-                     const PointLoss& loss, double epsilon, T* table, int n_threads) {
+Offset primal_ascend(const FeatureMap& map, const TrainingSet<T>& training, const Ascent& ascent, const PointLoss& loss,
+                     double epsilon, T* table, int n_threads) {
   assert(well_ordered(training.rows));
   PrimalTeam<T> team(map, training, table, nullptr, n_threads);
   InterruptCheck check;
@@ -149,11 +149,11 @@ void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row
   parallel_tasks(n_threads, tasks, [&] { return Featurizer<T>(map, rows, row_scale); }, work);
 }
 
-#define LACUNAR_PRIMAL(T)                                                                                           \
-  template Offset primal_descend<T>(const FeatureMap&, const TrainingSet<T>&, const StepRule&, T*, T*, double*,  \
-                                    TableRange<T>&, double*, int);                                                  \
-  template Offset primal_ascend<T>(const FeatureMap&, const TrainingSet<T>&, const Ascent&, const PointLoss&,    \
-                                   double, T*, int);                                                                \
+#define LACUNAR_PRIMAL(T)                                                                                             \
+  template Offset primal_descend<T>(const FeatureMap&, const TrainingSet<T>&, const StepRule&, T*, T*, double*,       \
+                                    TableRange<T>&, double*, int);                                                    \
+  template Offset primal_ascend<T>(const FeatureMap&, const TrainingSet<T>&, const Ascent&, const PointLoss&, double, \
+                                   T*, int);                                                                          \
   template void primal_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);
 LACUNAR_PRIMAL(float)
 LACUNAR_PRIMAL(double)

@@ -102,27 +102,29 @@ def penalty_unit(loss: str, centred: Floats, weight: Floats) -> float:
     return largest * float(np.sqrt(np.average(((centred / largest) ** 2).mean(axis=1), weights=weight)))
 
 
-def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weight: Floats) -> Floats:
+def class_weights(class_weight: Any, classes: NDArray[Any], y_encoded: NDArray[np.intp], weight: Floats) -> Floats:
     """Weight of every row's class, shape (n,); "balanced" gives every class the same total (of repeats)."""
     if class_weight is None:
-        return np.ones(len(codes))
+        return np.ones(len(y_encoded))
     if class_weight == "balanced":
-        total = np.bincount(codes, weight, minlength=len(classes))
+        total = np.bincount(y_encoded, weight, minlength=len(classes))
         factors: Floats = total.sum() / (len(classes) * total)
     else:
-        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]), dtype=np.float64)
-    return factors[codes]
+        factors = np.asarray(
+            compute_class_weight(class_weight, classes=classes, y=classes[y_encoded]), dtype=np.float64
+        )
+    return factors[y_encoded]
 
 
-def drawn_order(n: int, codes: NDArray[np.intp] | None, random_state: Any) -> NDArray[np.intp]:
+def drawn_order(n: int, y_encoded: NDArray[np.intp] | None, random_state: Any) -> NDArray[np.intp]:
     """Rows in random order; of classes, so that every beginning has about the shares of all."""
     rng = generator(fixed_seed(random_state))
     order = rng.permutation(n)
-    if codes is None:
+    if y_encoded is None:
         return order
     key = np.empty(n)
-    for code in range(int(codes.max()) + 1):
-        mine = order[codes[order] == code]
+    for code in range(int(y_encoded.max()) + 1):
+        mine = order[y_encoded[order] == code]
         key[mine] = (np.arange(len(mine)) + rng.random()) / max(len(mine), 1)
     return np.argsort(key, kind="stable")
 
@@ -295,10 +297,15 @@ class KarmaBatch(KarmaBase):
         self.dual_coef_ = coef[used]
 
     def _ascend(
-        self, rows: Observed, targets: Floats, weight: Floats, held: NDArray[np.intp] | None = None, unit: float = 1.0
+        self,
+        rows: Observed,
+        targets: Floats,
+        weight: Floats,
+        left_out: NDArray[np.intp] | None = None,
+        unit: float = 1.0,
     ) -> Floats | None:
         """Dual coordinate ascent on the weight table, with C in this unit; what comes back are values of the rows
-        `held` without them.
+        `left_out` without them.
         """
 
         def report(sweep: int, gap: float) -> None:
@@ -324,7 +331,7 @@ class KarmaBatch(KarmaBase):
             "progress": report,
         }
         result = engine.ascend(rows, targets, self.C * unit * weight, **options)
-        values = None if held is None else self._without(engine, rows, targets, weight, held, result, options)
+        values = None if left_out is None else self._without(engine, rows, targets, weight, left_out, result, options)
         self._store(engine)
         self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)
         warn_if_unfinished([result], self.loss, self.tol)
@@ -336,7 +343,7 @@ class KarmaBatch(KarmaBase):
         rows: Observed,
         targets: Floats,
         weight: Floats,
-        held: NDArray[np.intp],
+        left_out: NDArray[np.intp],
         result: AscentResult,
         options: dict[str, Any],
     ) -> Floats:
@@ -344,10 +351,10 @@ class KarmaBatch(KarmaBase):
         engine stays at the solution.
         """
         without, solution = self.C * weight, engine.first.copy()
-        without[held] *= _LEFT_OUT_WEIGHT
+        without[left_out] *= _LEFT_OUT_WEIGHT
         before = result._replace(coef=result.coef.copy())
         engine.ascend(rows, targets, without, before=before, **options | {"tol": _ROUGH * self.tol, "progress": None})
-        values = engine.decide(rows[held], n_threads=options["n_threads"])
+        values = engine.decide(rows[left_out], n_threads=options["n_threads"])
         engine.go_to(solution)
         return values
 
@@ -368,8 +375,8 @@ class KarmaBatch(KarmaBase):
 
 def label_of(values: Floats, classes: NDArray[Any]) -> NDArray[Any]:
     """The label of every row from one value (m,), positive for the second of two classes, or one a class (m, k)."""
-    codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-    labels: NDArray[Any] = classes[np.minimum(codes, len(classes) - 1)]
+    y_encoded = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+    labels: NDArray[Any] = classes[np.minimum(y_encoded, len(classes) - 1)]
     return labels
 
 

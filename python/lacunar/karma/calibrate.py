@@ -1,4 +1,4 @@
-"""Probabilities from values F: softmax(e^a F + b), a and b by maximum a posteriori on values of rows that were left out.
+"""Probabilities from values F: softmax(e^a F + b), a and b by maximum a posteriori on rows that were left out.
 
 Platt, "Probabilistic outputs for support vector machines", 1999, with one slope for all classes.
 """
@@ -25,22 +25,22 @@ def all_classes(logits: Floats) -> Floats:
 
 
 def fit_calibration(
-    values: Floats, codes: NDArray[np.intp], weight: Floats, usual: float | None = None, *, shifted: bool = True
+    values: Floats, y_encoded: NDArray[np.intp], weight: Floats, usual: float | None = None, *, shifted: bool = True
 ) -> Floats:
     """(a, b) as one array (1 + outputs,) from values (n, outputs) of rows that took no part in them.
 
-    The priors are normal of variance 1: a around the `usual` one, by default the log of half the number of classes (at least 1), to which
-    values that are least squares of the codes +-1 lead, and b around 0. Not `shifted`, b is 0, where probabilities must prefer the classes
-    that values prefer.
+    The priors are normal of variance 1: a around the `usual` one, by default the log of half the number of classes (at
+    least 1), to which values that are least squares of targets +-1 lead, and b around 0. Not `shifted`, b is 0, where
+    probabilities must prefer the classes that values prefer.
     """
-    outputs, rows = values.shape[1], np.arange(len(codes))
+    outputs, rows = values.shape[1], np.arange(len(y_encoded))
     start = np.r_[usual_slope(outputs) if usual is None else usual, np.zeros(outputs)]
 
     def loss(calibration: Floats) -> tuple[float, Floats]:
         logs, off = log_softmax(all_classes(scaled(values, calibration)), axis=1), calibration - start
-        total = -weight @ logs[rows, codes] + 0.5 * off @ off
+        total = -weight @ logs[rows, y_encoded] + 0.5 * off @ off
         slope = np.exp(logs)
-        slope[rows, codes] -= 1
+        slope[rows, y_encoded] -= 1
         slope = (slope * weight[:, None])[:, -outputs:]
         return float(total), np.r_[np.exp(calibration[0]) * np.sum(slope * values), slope.sum(axis=0)] + off
 
@@ -58,7 +58,10 @@ def probabilities(values: Floats, calibration: Floats) -> Floats:
 
 
 def logistic_probabilities(values: Floats) -> Floats:
-    """Probabilities (n, k) from logits (n, outputs) of the logistic loss, one class against the rest: divided by their sum."""
+    """Probabilities (n, k) from logits (n, outputs) of the logistic loss, one class against the rest.
+
+    They are divided by their sum.
+    """
     if values.shape[1] == 1:
         return np.column_stack([expit(-values), expit(values)])
     one_against_rest = expit(values)

@@ -222,30 +222,30 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         check_classification_targets(labels)
         table, labels, weight, index = weighted_rows(sample_weight, table, labels)
         self._forget()
-        self.classes_, codes = np.unique(labels, return_inverse=True)
+        self.classes_, y_encoded = np.unique(labels, return_inverse=True)
         rows, n_classes = self._fit_kernel(table, weight), len(self.classes_)
-        upper = weight * class_weights(self.class_weight, self.classes_, codes, weight)
+        upper = weight * class_weights(self.class_weight, self.classes_, y_encoded, weight)
         if n_classes == 1:
             self._refuse_solver(self.solver)
             self.solver_, self.n_iter_ = "gram", 1
-            self._keep(rows, np.zeros((len(codes), 1)), index, codes)
+            self._keep(rows, np.zeros((len(y_encoded), 1)), index, y_encoded)
             return self
         self.solver_ = self._choose_solver(rows, self._n_outputs())
-        held = self._left_out(codes) if calibrated and self.loss != "logistic" else None
+        left_out = self._left_out(y_encoded) if calibrated and self.loss != "logistic" else None
         if self.solver_ == "primal":
-            values = self._ascend(rows, one_vs_rest(codes, n_classes), upper, held)
-        elif has(self.loss, "closed_form") and held is not None:
-            values = self._solve_ridge(rows, codes, upper, np.minimum(1.0, 1.0 / weight), index, held)
+            values = self._ascend(rows, one_vs_rest(y_encoded, n_classes), upper, left_out)
+        elif has(self.loss, "closed_form") and left_out is not None:
+            values = self._solve_ridge(rows, y_encoded, upper, np.minimum(1.0, 1.0 / weight), index, left_out)
         else:
-            values = self._solve_dual(rows, codes, upper, index, held)
-        if held is not None and values is not None:
-            self.calibration_ = fit_calibration(values, codes[held], upper[held], shifted=False)
+            values = self._solve_dual(rows, y_encoded, upper, index, left_out)
+        if left_out is not None and values is not None:
+            self.calibration_ = fit_calibration(values, y_encoded[left_out], upper[left_out], shifted=False)
         return self
 
-    def _left_out(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Rows, drawn evenly over classes, whose values without them calibrate probabilities: as many as cost little."""
-        n = len(codes)
-        order = drawn_order(n, codes, self.random_state)
+    def _left_out(self, y_encoded: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Rows, drawn evenly over classes, whose values without them calibrate probabilities: few, so at little cost."""
+        n = len(y_encoded)
+        order = drawn_order(n, y_encoded, self.random_state)
         if self.solver_ == "primal":
             return np.sort(order[: int(np.clip(_HELD_OUT * n, min(_ENOUGH, n / 5), _MOST_HELD_OUT)) or 1])
         if has(self.loss, "closed_form"):
@@ -256,44 +256,44 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     def _solve_ridge(
         self,
         rows: Observed,
-        codes: NDArray[np.intp],
+        y_encoded: NDArray[np.intp],
         upper: Floats,
         share: Floats,
         index: NDArray[np.intp],
-        held: NDArray[np.intp],
+        left_out: NDArray[np.intp],
     ) -> Floats:
-        """Closed form; exact values of rows `held`, which come last in the Gram, without a share of their weight: one repetition."""
-        order = np.concatenate([np.setdiff1d(np.arange(len(codes)), held), held])
-        targets = one_vs_rest(codes, len(self.classes_))
-        sorted_rows = rows if len(held) == len(codes) else rows[order]
+        """Closed form; exact values of rows `left_out`, the last ones of the Gram, without a share of their weight."""
+        order = np.concatenate([np.setdiff1d(np.arange(len(y_encoded)), left_out), left_out])
+        targets = one_vs_rest(y_encoded, len(self.classes_))
+        sorted_rows = rows if len(left_out) == len(y_encoded) else rows[order]
         sorted_coef, values = ridge_left_out(
-            self._gram(sorted_rows), targets[order], self.C * upper[order], share[held]
+            self._gram(sorted_rows), targets[order], self.C * upper[order], share[left_out]
         )
         coef = np.empty_like(sorted_coef)
         coef[order], self.n_iter_ = sorted_coef, 1
-        self._keep(rows, coef, index, codes)
+        self._keep(rows, coef, index, y_encoded)
         return values
 
     def _solve_dual(
         self,
         rows: Observed,
-        codes: NDArray[np.intp],
+        y_encoded: NDArray[np.intp],
         upper: Floats,
         index: NDArray[np.intp],
-        held: NDArray[np.intp] | None,
+        left_out: NDArray[np.intp] | None,
     ) -> Floats | None:
-        """Over the Gram; values of rows `held` by fits without their folds."""
+        """Over the Gram; values of rows `left_out` by fits without their folds."""
         options: dict[str, Any] = {"loss": self.loss, "tol": self.tol, "max_iter": self.max_iter}
         gram, n_classes = self._gram(rows), len(self.classes_)
-        solved = solve_classes(gram, codes, n_classes, self.C * upper, verbose=int(self.verbose), **options)
+        solved = solve_classes(gram, y_encoded, n_classes, self.C * upper, verbose=int(self.verbose), **options)
         coef, self.n_iter_ = solved
-        self._keep(rows, coef, index, codes)
-        if held is None:
+        self._keep(rows, coef, index, y_encoded)
+        if left_out is None:
             return None
-        size = -(-len(codes) // _FOLDS)
-        folds = [held[start : start + size] for start in range(0, len(held), size)]
-        return cross_values(gram, codes, n_classes, self.C * upper, folds, verbose=0, **options)
+        size = -(-len(y_encoded) // _FOLDS)
+        folds = [left_out[start : start + size] for start in range(0, len(left_out), size)]
+        return cross_values(gram, y_encoded, n_classes, self.C * upper, folds, verbose=0, **options)
 
-    def _keep(self, rows: Observed, coef: Floats, index: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
+    def _keep(self, rows: Observed, coef: Floats, index: NDArray[np.intp], y_encoded: NDArray[np.intp]) -> None:
         self._keep_rows(rows, coef, index)
-        self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=len(self.classes_))
+        self.n_support_ = np.bincount(y_encoded[np.any(coef != 0, axis=1)], minlength=len(self.classes_))

@@ -115,7 +115,7 @@ class KarmaSearch(TakesMissing):
         weight: Floats,
         loss_weight: Floats,
         splits: list[Cut] | None,
-        codes: Any = None,
+        y_encoded: Any = None,
     ) -> LeftOut:
         """Select and report; the selection fits the best kernels to all rows, or, of many rows, the best one is fitted as a model."""
         for name in ("selection_", "estimators_", "columns_", "calibration_"):
@@ -123,7 +123,10 @@ class KarmaSearch(TakesMissing):
         many = len(weight) > _MANY
         auto = self.kernels == "auto" and not many
         scale = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
-        rows, order = scale_columns(X, scale, n_jobs=self.n_jobs), drawn_order(len(weight), codes, self.random_state)
+        rows, order = (
+            scale_columns(X, scale, n_jobs=self.n_jobs),
+            drawn_order(len(weight), y_encoded, self.random_state),
+        )
         selection = KernelSelection(
             search_rows=int(self.max_search_rows), full_rows=_EXACT, average=int(self.average), n_jobs=self.n_jobs
         )
@@ -185,22 +188,22 @@ class KarmaSearch(TakesMissing):
         """The weight table of the selection's best kernel of the largest gamma, for which there are rows enough, or of the default one where
         that does better on rows held out of both.
         """
-        held = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
-        train = np.setdiff1d(order, held)
+        left_out = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
+        train = np.setdiff1d(order, left_out)
         default = Trial(karma_entries(PLAIN, (2,), (False,), ("trace",), degree=1)[0], 1.0)
         most = max(trial.entry.options["gamma"] for trial in trials)
         best = next(trial for trial in trials if trial.entry.options["gamma"] == most)
         fits = []
         for trial in {(str(trial.entry), trial.C): trial for trial in (best, default)}.values():
             model = self._fitted(self._model(trial), X[train], y[train], weight[train])
-            values = self._values_of(model, X[held])
-            fits.append((self._loss_of(values, targets[held], y[held], weight[held]), trial, model, values))
+            values = self._values_of(model, X[left_out])
+            fits.append((self._loss_of(values, targets[left_out], y[left_out], weight[left_out]), trial, model, values))
         _, trial, model, values = min(fits, key=lambda fit: fit[0])
-        error = np.average(np.square(values - targets[held]).mean(axis=1), weights=weight[held])
-        grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), rung=3))
+        error = np.average(np.square(values - targets[left_out]).mean(axis=1), weights=weight[left_out])
+        grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(left_out), rung=3))
         self.estimators_, self.n_iter_ = [model], model.n_iter_
         self._report(grid, [described(trial)], unit)
-        return values, held
+        return values, left_out
 
     def _model_params(self, trial: Trial) -> dict[str, Any]:
         """Parameters of a model of one kernel on the table itself."""
@@ -239,20 +242,20 @@ class KarmaSearch(TakesMissing):
         return values
 
 
-def _holdout(codes: NDArray[np.intp] | None, random_state: Any) -> Any:
+def _holdout(y_encoded: NDArray[np.intp] | None, random_state: Any) -> Any:
     """One random split, stratified where every class can be on both sides."""
     from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
 
     possible = False
-    if codes is not None:
-        counts = np.unique(codes, return_counts=True)[1]
-        test = len(codes) * _HOLDOUT
-        possible = counts.min() >= 2 and min(test, len(codes) - test) >= len(counts)
+    if y_encoded is not None:
+        counts = np.unique(y_encoded, return_counts=True)[1]
+        test = len(y_encoded) * _HOLDOUT
+        possible = counts.min() >= 2 and min(test, len(y_encoded) - test) >= len(counts)
     return (StratifiedShuffleSplit if possible else ShuffleSplit)(1, test_size=_HOLDOUT, random_state=random_state)
 
 
 def make_splits(
-    cv: Any, y: NDArray[Any], codes: NDArray[np.intp] | None, present: NDArray[np.intp], random_state: Any
+    cv: Any, y: NDArray[Any], y_encoded: NDArray[np.intp] | None, present: NDArray[np.intp], random_state: Any
 ) -> list[Cut] | None:
     """Splits as positions among the rows `present`; None means leave-one-out.
 
@@ -265,12 +268,12 @@ def make_splits(
     random_state = fixed_seed(random_state)
 
     if isinstance(cv, str):
-        splitter = _holdout(codes, random_state)
+        splitter = _holdout(y_encoded, random_state)
     elif isinstance(cv, int | np.integer):
-        enough = codes is not None and np.bincount(codes).min() >= cv
+        enough = y_encoded is not None and np.bincount(y_encoded).min() >= cv
         splitter = (StratifiedKFold if enough else KFold)(int(cv), shuffle=True, random_state=random_state)
     else:
-        splitter = check_cv(cv, y, classifier=codes is not None)
+        splitter = check_cv(cv, y, classifier=y_encoded is not None)
     position = np.full(len(y), -1, dtype=np.intp)
     position[present] = np.arange(len(present))
     splits = [(_present(position[a]), _present(position[b])) for a, b in splitter.split(np.zeros((len(y), 1)), y)]
@@ -350,7 +353,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     best_params_ : dict
         Kernel and C of the best.
     best_score_ : float
-        Its negative mean squared error of the codes +-1.
+        Its negative mean squared error of the targets +-1.
     best_index_ : int
         Its place in `cv_results_`.
     zero_imputation_score_ : float
@@ -448,22 +451,22 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classification_targets(labels)
         rows_present, target, weight, index = weighted_rows(sample_weight, table, labels)
-        self.classes_, codes = np.unique(target, return_inverse=True)
-        balance = class_weights(self.class_weight, self.classes_, codes, weight)
+        self.classes_, y_encoded = np.unique(target, return_inverse=True)
+        balance = class_weights(self.class_weight, self.classes_, y_encoded, weight)
         # A row of weight 0 may have a label of its own: it is given any code and takes part in nothing.
         all_codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         splits = make_splits(self.cv, labels, all_codes, index, self.random_state)
-        targets = one_vs_rest(codes, len(self.classes_))
-        values, rows = self._search(rows_present, target, targets, weight, weight * balance, splits, codes)
+        targets = one_vs_rest(y_encoded, len(self.classes_))
+        values, rows = self._search(rows_present, target, targets, weight, weight * balance, splits, y_encoded)
         if len(self.classes_) > 1:
-            self.calibration_ = fit_calibration(values, codes[rows], (weight * balance)[rows])
+            self.calibration_ = fit_calibration(values, y_encoded[rows], (weight * balance)[rows])
         return self
 
     def _loss_of(self, values: Floats, targets: Floats, y: NDArray[Any], weight: Floats) -> float:
         """Log loss of the probabilities that values give after their calibration, two numbers on thousands of rows."""
-        codes = np.searchsorted(self.classes_, y)
-        shares = probabilities(values, fit_calibration(values, codes, weight))
-        return -float(weight @ np.log(np.maximum(shares[np.arange(len(codes)), codes], 1e-12)))
+        y_encoded = np.searchsorted(self.classes_, y)
+        shares = probabilities(values, fit_calibration(values, y_encoded, weight))
+        return -float(weight @ np.log(np.maximum(shares[np.arange(len(y_encoded)), y_encoded], 1e-12)))
 
     def _model(self, trial: Trial) -> KarmaClassifier:
         return KarmaClassifier(class_weight=self.class_weight, **self._model_params(trial))

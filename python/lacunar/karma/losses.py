@@ -52,13 +52,13 @@ KarmaOnlineRegressor or another loss.
     if solves(solver, loss):
         return
     wish = " or ".join(_PIECES[piece] for piece in _NEEDS[solver])
-    found = " and ".join(word for piece, word in _PIECES.items() if has(loss, piece)) or "none of what solvers need"
+    pieces = " and ".join(word for piece, word in _PIECES.items() if has(loss, piece)) or "none of what solvers need"
     of_batches = {"gram": "solver='gram'", "primal": "solver='primal' (gamma 1, 2 or 3)", "online": online}
     others = {"auto": "a batch learner"} if solver == "online" else of_batches
     remedies = [name for other, name in others.items() if solves(other, loss)] + ["another loss"]
     subject = online if solver == "online" else f"solver={solver!r}"
     raise ValueError(
-        f"{subject} must have a loss with {wish}; got loss={loss!r}, which has {found}. Use {' or '.join(remedies)}."
+        f"{subject} must have a loss with {wish}; got loss={loss!r}, which has {pieces}. Use {' or '.join(remedies)}."
     )
 
 

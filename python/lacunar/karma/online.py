@@ -605,8 +605,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
     def _remember(self, values: Floats, targets: Floats, weight: Floats, order: NDArray[np.intp]) -> None:
         last = order[-_RECENT:]
-        codes = targets[last].argmax(axis=1) if targets.shape[1] > 1 else targets[last, 0] > 0
-        calibration_rows = np.column_stack([values[last], codes, weight[last]])
+        y_encoded = targets[last].argmax(axis=1) if targets.shape[1] > 1 else targets[last, 0] > 0
+        calibration_rows = np.column_stack([values[last], y_encoded, weight[last]])
         before = vars(self).get("recent_", calibration_rows[:0])
         self.recent_ = np.concatenate([before, calibration_rows])[-_RECENT:]
 
@@ -614,16 +614,16 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         return "recent_" in vars(self)
 
     def _calibration(self) -> Floats:
-        values, codes, weight = self.recent_[:, :-2], self.recent_[:, -2], self.recent_[:, -1]
+        values, y_encoded, weight = self.recent_[:, :-2], self.recent_[:, -2], self.recent_[:, -1]
         usual = 0.0 if self.loss == "logistic" else None
-        return fit_calibration(values, codes.astype(np.intp), weight, usual, shifted=False)
+        return fit_calibration(values, y_encoded.astype(np.intp), weight, usual, shifted=False)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
         if "recent_" in vars(self):
             outputs = self._n_outputs()
-            codes = self.recent_[:, -2] if self.recent_.shape[1] == outputs + 2 else np.array([-1.0])
-            if not np.isin(codes, np.arange(max(len(self.classes_), 2))).all():
+            y_encoded = self.recent_[:, -2] if self.recent_.shape[1] == outputs + 2 else np.array([-1.0])
+            if not np.isin(y_encoded, np.arange(max(len(self.classes_), 2))).all():
                 raise ValueError(f"recent_ must have {outputs} values, a class and a weight a row. Fit again")
 
     def _mistakes(self, values: Floats, targets: Floats) -> int:

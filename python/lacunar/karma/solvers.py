@@ -1,4 +1,4 @@
-"""The solvers behind the KARMA estimators: over any precomputed Gram matrix, over support rows, and over a weight table."""
+"""The solvers behind the KARMA estimators: over any Gram matrix, over support rows, and over a weight table."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ _FLOAT32_LIMIT = 1e4
 _SMALL = 2048  # rows up to which threads of BLAS save 50 ms at most, and cost seconds on a busy machine
 # Below this many rows the Gram is solved, exactly, in a fraction of a second whatever the table would cost.
 _FEW_ROWS = 3000
-# Nanoseconds, one core (docs/measured/karma-solvers.md): a visit of a row to the weight table and each float it reads there; a pair
-# of the Gram with its share of an iterative solver's passes; a multiplication of the Cholesky factorisation.
+# Nanoseconds, one core (docs/measured/karma-solvers.md): a visit of a row to the weight table and each float it reads
+# there; a pair of the Gram with its share of an iterative solver's passes; a multiplication of the Cholesky
+# factorisation.
 _VISIT_NS, _TABLE_NS, _PAIR_NS, _FLOP_NS = 150.0, 0.13, 2.5, 0.025
 _SWEEPS = 16
 
@@ -93,10 +94,11 @@ def solve_ridge(gram: NDArray[np.floating], Y: Floats, C: float, weight: ArrayLi
 
 
 def ridge_left_out(gram: NDArray[np.floating], Y: Floats, weight: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """`solve_ridge` with C = 1, and exact values (m, k) of the last m rows without a share (m,) of their own weights: m^3/3 flops more.
+    """`solve_ridge` with C = 1, and exact values (m, k) of the last m rows without a share (m,) of their own weights.
 
-    A row has leverage h = 1 - (G^-1)_ii / 2, G = W^(1/2) K W^(1/2) + I/2 = L L^T; without the share q of its weight its residual is
-    that of the fit over 1 - q h. The last diagonal entries of G^-1 are those of (L' L'^T)^-1, L' the last block of L.
+    m^3/3 flops more. A row has leverage h = 1 - (G^-1)_ii / 2, G = W^(1/2) K W^(1/2) + I/2 = L L^T; without the share q
+    of its weight its residual is that of the fit over 1 - q h. The last diagonal entries of G^-1 are those of
+    (L' L'^T)^-1, L' the last block of L.
     """
     last = slice(len(gram) - len(share), None)
     with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
@@ -120,9 +122,9 @@ def _solve(gram: NDArray[np.floating], Y: Floats, C: float, root: Floats | None)
     except LinAlgError as error:
         largest = C if root is None else C * float(np.max(root)) ** 2
         raise LinAlgError(
-            f"C must leave the ridge system K + I/(2C) positive definite; with C={largest:g} (times the largest sample weight) its "
-            f"Cholesky factorisation fails in {system.dtype} ({error}). Lower C, or check that the kernel is symmetric and "
-            "positive semi-definite."
+            f"C must leave the ridge system K + I/(2C) positive definite; with C={largest:g} (times the largest sample "
+            f"weight) its Cholesky factorisation fails in {system.dtype} ({error}). Lower C, or check that the kernel "
+            "is symmetric and positive semi-definite."
         ) from error
     solution = cho_solve(factor, target.astype(system.dtype, copy=False), check_finite=False)
     return _scale_rows(np.asarray(solution, dtype=np.float64), root), factor[0]
@@ -149,16 +151,16 @@ def _scale_rows(table: Floats, root: Floats | None) -> Floats:
     return table if root is None else (table.T * root).T
 
 
-def one_vs_rest(codes: NDArray[np.intp], n_classes: int) -> Floats:
-    """Codes +-1: shape (n, 1) for two classes, (n, k) for more."""
+def one_vs_rest(y_encoded: NDArray[np.intp], n_classes: int) -> Floats:
+    """Targets +-1: shape (n, 1) for two classes, (n, k) for more."""
     if n_classes == 2:
-        return np.where(codes == 1, 1.0, -1.0)[:, None]
-    return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+        return np.where(y_encoded == 1, 1.0, -1.0)[:, None]
+    return np.where(y_encoded[:, None] == np.arange(n_classes), 1.0, -1.0)
 
 
 def solve_classes(
     gram: NDArray[Any],
-    codes: NDArray[np.intp],
+    y_encoded: NDArray[np.intp],
     n_classes: int,
     upper: Floats,
     *,
@@ -169,14 +171,14 @@ def solve_classes(
 ) -> tuple[Floats, int]:
     """Coefficients (n, outputs) and the largest number of iterations; upper[i] = C * weight_i."""
     if has(loss, "closed_form"):
-        return solve_ridge(gram, one_vs_rest(codes, n_classes), 1.0, upper), 1
+        return solve_ridge(gram, one_vs_rest(y_encoded, n_classes), 1.0, upper), 1
     small = np.ascontiguousarray(gram, dtype=np.float32)
     if loss == "crammer_singer":
-        result = solve_crammer_singer(small, codes, n_classes, upper, tol=tol, max_iter=max_iter, verbose=verbose)
+        result = solve_crammer_singer(small, y_encoded, n_classes, upper, tol=tol, max_iter=max_iter, verbose=verbose)
         warn_if_unfinished([result], loss, tol)
         coef = np.asarray(result.coef, dtype=np.float64)
         return coef if n_classes > 2 else coef[:, 1:] - coef[:, :1], int(result.n_iter)
-    targets = one_vs_rest(codes, n_classes)
+    targets = one_vs_rest(y_encoded, n_classes)
     results = [
         solve_dual(small, y, upper, loss=loss, tol=tol, max_iter=max_iter, verbose=verbose)
         for y in np.ascontiguousarray(targets.T)
@@ -186,15 +188,17 @@ def solve_classes(
 
 
 def cross_values(
-    gram: NDArray[Any], codes: NDArray[np.intp], n_classes: int, upper: Floats, folds: Sequence[Any], **options: Any
+    gram: NDArray[Any], y_encoded: NDArray[np.intp], n_classes: int, upper: Floats, folds: Sequence[Any], **options: Any
 ) -> Floats:
     """Values (rows of the folds, outputs) of `solve_classes` on the other rows, fold after fold."""
     values = []
     for fold in folds:
-        others = np.setdiff1d(np.arange(len(codes)), fold)
+        others = np.setdiff1d(np.arange(len(y_encoded)), fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit to all rows warns
-            coef, _ = solve_classes(gram[np.ix_(others, others)], codes[others], n_classes, upper[others], **options)
+            coef, _ = solve_classes(
+                gram[np.ix_(others, others)], y_encoded[others], n_classes, upper[others], **options
+            )
         values.append(gram[np.ix_(fold, others)] @ coef)
     return np.concatenate(values).astype(np.float64)
 
@@ -211,7 +215,7 @@ def warn_if_unfinished(results: list[Any], loss: str, tol: float) -> None:
 
 
 class Shape(NamedTuple):
-    """What the choice of the solver reads: sizes, mean observed entries of a row, outputs, whether the loss has a closed form."""
+    """What the choice of the solver reads: sizes, mean observed entries of a row, outputs; the loss's closed form."""
 
     n_rows: int
     n_columns: int

@@ -189,11 +189,13 @@ def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tupl
 
 def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
     """The error of a step that left the finite numbers at a row of the batch."""
+    learned = "Rows before it may be learned: n_rows_seen_ counts them."
     if eta == "printed":
         return DivergedError(
-            f"the step must keep values finite; the printed one, 1 / (rho t) with rho={rho:g} and no cap, overflows at row {row} of "
-            "the batch. Use a larger rho (twice the largest k(x, x) keeps the squared loss bounded), a batch learner, which "
-            "minimises the same objective exactly, or KarmaOnlineRegressor, which caps the step. Rows before it may be learned: n_rows_seen_ counts them."
+            f"the step must keep values finite; the printed one, 1 / (rho t) with rho={rho:g} and no cap, overflows at "
+            f"row {row} of the batch. Use a larger rho (twice the largest k(x, x) keeps the squared loss bounded), a "
+            "batch learner, which minimises the same objective exactly, or KarmaOnlineRegressor, which caps the step. "
+            f"{learned}"
         )
     step, remedy = (
         (f"a constant step eta={eta0:g} and ", "a smaller step, ")
@@ -201,13 +203,14 @@ def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
         else ("", "normalize='cosine', ")
     )
     return DivergedError(
-        f"the step must keep values finite; with {step}rho={rho:g} they overflow at row {row} of the batch. Use {remedy}"
-        "a larger rho or columns of smaller scale, and begin again. Rows before it may be learned: n_rows_seen_ counts them."
+        f"the step must keep values finite; with {step}rho={rho:g} they overflow at row {row} of the batch. Use "
+        f"{remedy}a larger rho or columns of smaller scale, and begin again, or leave the row out. {learned}"
     )
 
 
 def overflowed(row: int) -> DivergedError:
     """The error of an ascent, which has no step to choose, that left the finite numbers at a row."""
     return DivergedError(
-        f"the kernel must keep values finite; those of row {row} overflow. Use standardize=True, normalize='cosine' or a smaller C."
+        f"the kernel must keep values finite; those of row {row} overflow. Use standardize=True, normalize='cosine' or "
+        "a smaller C."
     )

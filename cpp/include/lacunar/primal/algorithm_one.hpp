@@ -47,10 +47,10 @@ class AlgorithmOne {
  public:
   explicit AlgorithmOne(const Layout<T>& layout) : layout_(layout) {}
 
-  // A step for every row of the order. Values (n_rows, outputs) are those before a row's own step. Returns the row whose
-  // values or step are not finite, or -1. However it ends, rows are learned whole: the first ones, as many as the clock
-  // says, and of those no stored row is beyond the budget. No feature of the rows is larger than `largest`. The kernel
-  // is not looked at where every row enters the tables at once.
+  // A step for every row of the order. Values (n_rows, outputs) are those before a row's own step. Returns the row
+  // whose values or step are not finite, or -1. However it ends, rows are learned whole: the first ones, as many as the
+  // clock says, and of those no stored row is beyond the budget. No feature of the rows is larger than `largest`. The
+  // kernel is not looked at where every row enters the tables at once.
   Offset learn(const RowKernel<T>& kernel, const TrainingSet<T>& training, const StepRule& rule, double largest,
                double* values, int n_threads);
 

@@ -105,8 +105,8 @@ struct Ascent {
 
 // One sweep; weight and curvature of the training are needed. As primal_descend.
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const TrainingSet<T>& training, const Ascent& ascent,
-                     const PointLoss& loss, double epsilon, T* table, int n_threads);
+Offset primal_ascend(const FeatureMap& map, const TrainingSet<T>& training, const Ascent& ascent, const PointLoss& loss,
+                     double epsilon, T* table, int n_threads);
 
 // values (n_rows, outputs) of a table; the same for any number of threads.
 template <class T>

@@ -14,7 +14,7 @@ struct StepRule {
   double rho;                                          // 1/2 rho |v|^2 + mean loss
   enum class Kind { theory, printed, constant } kind;  // printed: 1 / (rho t) for every loss; theory: capped
   double eta0;                                         // the constant step
-  Iterate iterate;  // whose sum the second table and second coefficients are part of
+  Iterate iterate;                                     // whose sum the second table and second coefficients are part of
 };
 
 // After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more
