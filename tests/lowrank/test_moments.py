@@ -12,8 +12,8 @@ from lacunar.lowrank import column_pair_sums, moments
 from lacunar.lowrank.diagnostics import _joint_counts
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.moments import column_means, implicit_covariance
-from lacunar.lowrank.parts import centred
 from lacunar.lowrank.regression import latent_labelled
+from lacunar.observed.columns import standardised
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -209,7 +209,7 @@ def test_the_operator_is_the_table_that_it_replaces(weights, p, pseudo, center, 
     how = {"p": p, "pseudo_count": pseudo}
     made = (_moments.covariance if center else _moments.second_moment)(moments.pair_sums(rows, shift), weights, **how)
     np.testing.assert_allclose(made, C, rtol=1e-9, atol=1e-9)
-    implicit = implicit_covariance(centred(rows, shift), weights=weights, center=center, n_jobs=None, **how)
+    implicit = implicit_covariance(standardised(rows, shift), weights=weights, center=center, n_jobs=None, **how)
     exact = pseudo == 0 or weights in ("global", "known")
     np.testing.assert_allclose(implicit.times(np.eye(9)), C, rtol=1e-9 if exact else 3e-4, atol=1e-9)
     np.testing.assert_allclose(implicit.diagonal, np.diag(C))
@@ -274,7 +274,7 @@ def test_light_sums_do_not_depend_on_blocks(monkeypatch):
     seen = np.isfinite(X[:, chosen]).astype(float)
     model = LowRankGaussian(mean, basis.T, 0.1)
     whole = latent_labelled((rows, labels), model, 1)[0]
-    monkeypatch.setattr("lacunar.lowrank.parts._ENTRIES", 70)
+    monkeypatch.setattr("lacunar.observed.columns._ENTRIES", 70)
     np.testing.assert_array_equal(latent_labelled((rows, labels), model, 1)[0], whole)
     np.testing.assert_array_equal(np.triu(_joint_counts(rows, chosen)[0]), np.triu(seen.T @ seen))
     for i in (0, 150, 205, 299):

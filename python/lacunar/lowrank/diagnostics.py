@@ -12,7 +12,7 @@ from lacunar._log import warn_user
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
 from lacunar._typing import Floats
 from lacunar.lowrank.moments import Spectrum
-from lacunar.lowrank.parts import Counts, Parts
+from lacunar.lowrank.parts import Counts, RowParts
 from lacunar.observed import Observed
 
 _FEW_JOINT = 3  # rows with both columns of a pair, in the median, below which nothing recovers the subspace
@@ -39,7 +39,7 @@ class Probe(NamedTuple):
         return bool(gap <= _DEPENDENT**2 * np.sum(self.expected**2))
 
 
-def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
+def probe_rows(parts: RowParts, counts: Counts, rng: np.random.Generator) -> Probe:
     """Joint counts of the pairs of 64 random columns, as seen and as expected. O(nnz)."""
     m, n, nn, paired, *_ = counts
     chosen = np.sort(rng.choice(len(n), size=min(_PROBED, len(n)), replace=False))

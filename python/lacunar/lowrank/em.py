@@ -17,9 +17,10 @@ from lacunar._latent import LARGEST_CORE_RANK, LatentRows, latent_rows
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import Counts, Parts, Step, added, column_totals, count, less, row_blocks
-from lacunar.lowrank.ridge import Total, solve_columns, unpacked
+from lacunar.lowrank.parts import Counts, RowParts, added, column_totals, count, in_parts
+from lacunar.lowrank.ridge import Total, solve_ridge
 from lacunar.observed import Observed
+from lacunar.observed.columns import row_blocks, standardised
 from lacunar.observed.door import check_sums
 
 Progress = Callable[[int, float], None]
@@ -98,39 +99,30 @@ def relaxed(
     return old + relax * (loadings - old), float(max(longer * min(noise / longer, 1e6) ** relax, floor))
 
 
-def sums_over(rows: Observed | Parts, weight: Floats | None = None, n_jobs: int | None = None) -> Total:
-    """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows, which are one table
-    if they are in memory.
-    """
-    if not isinstance(rows, Observed):
-        return rows.map(to_table, weight, n_jobs, keep=False).total
-    table = to_table(rows, weight, n_jobs)
-
-    def total(step: Step, *arguments: Any) -> tuple[Any, ...]:
-        sums: tuple[Any, ...] = step(table, *arguments)
-        return sums
-
-    return total
+def sums_over(rows: Observed | RowParts, weight: Floats | None = None, n_jobs: int | None = None) -> Total:
+    """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows."""
+    return in_parts(rows).map(WeightedRows.of, weight, n_jobs, keep=False).total
 
 
-class Table(NamedTuple):
+class WeightedRows(NamedTuple):
     """A part of the rows, what each counts for, and threads to sum them with."""
 
     rows: Observed
     weight: Floats | None = None
     threads: int = 1
 
-    def pieces(self, d: int) -> Iterator[Table]:
+    @classmethod
+    def of(cls, rows: Observed, weight: Floats | None, n_jobs: int | None) -> WeightedRows:
+        """Rows of `weight` (n,)."""
+        return cls(rows, weight, thread_count(n_jobs))
+
+    def pieces(self, d: int) -> Iterator[WeightedRows]:
         """Tables of as many rows as have a million numbers of second moments of d latent coordinates."""
         for piece in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
             yield self._replace(rows=self.rows[piece], weight=None if self.weight is None else self.weight[piece])
 
 
-def to_table(rows: Observed, weight: Floats | None, n_jobs: int | None) -> Table:
-    return Table(rows, weight, thread_count(n_jobs))
-
-
-def table_sizes(table: Table) -> tuple[int, Floats, float]:
+def table_sizes(table: WeightedRows) -> tuple[int, Floats, float]:
     """Number of rows, of entries in every column (D,), and the sum of their squares."""
     counts, _, squares = column_totals(table.rows, table.weight, n_jobs=table.threads)
     return table.rows.shape[0], counts, float(squares.sum())
@@ -169,7 +161,7 @@ def _singular_vectors(total: Total, n: int, D: int, d: int, rng: np.random.Gener
     return first, values
 
 
-def gram_product(table: Table, V: Floats) -> tuple[Floats]:
+def gram_product(table: WeightedRows, V: Floats) -> tuple[Floats]:
     """X^T X V (D, v), X the rows with zeros for what is missing. O(nnz v)."""
     rows = table.rows
     return (_core.column_gram_product(rows.indptr, rows.indices, rows.values, np.ascontiguousarray(V), table.threads),)
@@ -190,11 +182,34 @@ def _first_model(
     return LowRankGaussian(np.zeros(D), (basis * np.sqrt(np.maximum(variance, 1e-3 * mean))).T, noise, noise)
 
 
+# -- columns --------------------------------------------------------------------------------------------------------
+
+
+def unpacked(packed: Floats, k: int) -> Floats:
+    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
+    row, column = np.tril_indices(k)
+    full = np.empty((len(packed), k, k))
+    full[:, row, column] = packed
+    full[:, column, row] = packed
+    return full
+
+
+def solve_columns(packed: Floats, products: Floats, ridge: float) -> Floats:
+    """v_j = G_j^-1 b_j (D, d), with a ridge in units of the mean diagonal of G_j; columns that no row saw stay 0."""
+    d = products.shape[1]
+    grams = unpacked(packed, d)
+    mean = np.einsum("jkk->j", grams) / d
+    seen = mean > 0
+    loadings = np.zeros_like(products)
+    loadings[seen] = solve_ridge(grams[seen], products[seen], (ridge * mean[seen])[:, None])
+    return loadings
+
+
 # -- maximum likelihood -----------------------------------------------------------------------------------------------
 
 
 def fit_em(
-    rows: Observed | Parts,
+    rows: Observed | RowParts,
     d: int,
     *,
     rng: np.random.Generator,
@@ -252,7 +267,7 @@ def _norm(x: Floats) -> float:
     return float(np.sqrt(np.sum(np.square(x))))
 
 
-def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
+def em_sums(table: WeightedRows, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
     """Sums by column of E z z^T, packed (D, d (d + 1) / 2), and of x E z (D, d), and the number of rows that needed
     rescue; with the mean, d + 1 for d.
     """
@@ -266,7 +281,7 @@ def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: 
     return added(_piece_sums(piece, basis, mean, noise, with_mean) for piece in table.pieces(d))
 
 
-def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floats, Floats, int]:
+def factor_sums(table: WeightedRows, model: Floats, k: int, noise: float) -> tuple[Floats, Floats, int]:
     """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed
     rescue.
 
@@ -280,8 +295,10 @@ def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floa
     return sums, moment, rescued
 
 
-def _piece_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Floats, Floats, int]:
-    rows = less(table.rows, mean, n_jobs=table.threads)
+def _piece_sums(
+    table: WeightedRows, basis: Floats, mean: Floats, noise: float, with_mean: bool
+) -> tuple[Floats, Floats, int]:
+    rows = standardised(table.rows, mean, n_jobs=table.threads)
     posterior = latent_rows(rows, basis, noise, inverse=True, n_jobs=table.threads)
     latent, covariance = posterior.latent, noise * posterior.inverse
     if with_mean:  # a direction more, whose coordinate is 1 for certain
@@ -298,7 +315,7 @@ def and_one(latent: Floats) -> Floats:
 
 
 def fit_als(
-    rows: Observed | Parts,
+    rows: Observed | RowParts,
     d: int,
     *,
     rng: np.random.Generator,
@@ -351,7 +368,9 @@ def _noise(size: float, residual: float, freedom: float, counts: Floats, basis: 
     return max(noise, floor), max(prior, floor)
 
 
-def als_sums(table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool) -> tuple[Any, ...]:
+def als_sums(
+    table: WeightedRows, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool
+) -> tuple[Any, ...]:
     """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, squared residuals, and
     their
     degrees of freedom (with `learns`, else zeros)."""
@@ -359,9 +378,9 @@ def als_sums(table: Table, basis: Floats, mean: Floats, ridge: float, with_mean:
 
 
 def _als_piece(
-    table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool
+    table: WeightedRows, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Floats, Floats, int, float, float, float]:
-    rows = less(table.rows, mean, n_jobs=table.threads)
+    rows = standardised(table.rows, mean, n_jobs=table.threads)
     best = latent_rows(rows, basis, ridge, residual=True, inverse=learns, n_jobs=table.threads)
     latent = and_one(best.latent) if with_mean else best.latent
     size = float(np.sum(np.square(rows.values, dtype=np.float64)))
@@ -380,7 +399,7 @@ def _freedom(best: LatentRows, rows: Observed, ridge: float) -> float:
 # -- rows and columns of a step ---------------------------------------------------------------------------------------
 
 
-def column_sums(table: Table, latent: Floats, covariance: Floats | None) -> tuple[Floats, Floats]:
+def column_sums(table: WeightedRows, latent: Floats, covariance: Floats | None) -> tuple[Floats, Floats]:
     """Sums by column of z z^T, packed (D, d (d + 1) / 2), and of x z (D, d), of a piece of the rows."""
     row, column = np.tril_indices(latent.shape[1])
     moments = latent[:, row] * latent[:, column]
@@ -416,7 +435,7 @@ def refinable(model: LowRankGaussian) -> bool:
 
 
 def refined(
-    model: LowRankGaussian, rows: Observed | Parts, steps: int, *, centre: bool, n_jobs: int | None
+    model: LowRankGaussian, rows: Observed | RowParts, steps: int, *, centre: bool, n_jobs: int | None
 ) -> LowRankGaussian:
     """At most `steps` of variational EM from a model of principal components about mean 0; means are parameters where
     `centre`.
@@ -446,13 +465,14 @@ def refined(
 
 
 def _axes(state: _Uncertain) -> Floats:
-    axes: Floats = state.model.basis / np.linalg.norm(state.model.basis, axis=0)
+    basis = state.model.basis
+    axes: Floats = basis / np.linalg.norm(basis, axis=0)
     return axes
 
 
 def _refining_step(state: _Uncertain, total: Total, counts: Counts, size: float, *, centre: bool) -> _Uncertain:
     """A step of variational EM from sums over rows: `counts` of the columns' entries, whose squares sum to `size`."""
-    model, (d, k) = state.model, state.model.basis.shape
+    model, (k, d) = state.model, state.model.components.shape
     seen, nnz = counts.n > 0, max(float(counts.n.sum()), 1.0)
     grams, products, moment = _expectations(state, total, counts.used)
     free = k + 1 if centre else k  # the mean is a direction more, whose coordinate is 1 for certain

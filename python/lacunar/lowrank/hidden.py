@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, fit_em
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import less
 from lacunar.observed import Observed
+from lacunar.observed.columns import standardised
 
 _HIDDEN = 10  # `choose_rank` hides every tenth observed cell
 _MOST = 64  # largest rank that `choose_rank` tries
@@ -287,7 +287,7 @@ def _errors(
 ) -> Floats:
     """Squared errors at the hidden entries of a model of this rank that was fitted to what was `seen`."""
     model = fit_em(seen, rank, rng=rng, mean=True, **options).model
-    latent = model.latent(less(seen, model.mean), n_jobs=options["n_jobs"]).latent
+    latent = model.latent(standardised(seen, model.mean), n_jobs=options["n_jobs"]).latent
     return squared_errors(latent, model.basis, rows, hidden, model.mean)
 
 

@@ -13,8 +13,8 @@ from lacunar._latent import LatentRows, latent_rows
 from lacunar._lock import WholeCopies, reads
 from lacunar._products import row_product
 from lacunar._typing import Floats
-from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
+from lacunar.observed.columns import standardised
 from lacunar.observed.door import SparseMissing, TakesMissing, check_numbers, in_container, validate_X
 from lacunar.observed.stored import over_files
 
@@ -72,7 +72,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return validate_X(self, X, reset=reset, sparse_missing=self.sparse_missing)
 
     def _standardised(self, rows: Observed) -> Observed:
-        return centred(rows, self.mean_, self.scale_, n_jobs=self.n_jobs)
+        return standardised(rows, self.mean_, self.scale_, self.n_jobs)
 
     def _in_units(self, rows: Floats) -> Floats:
         """Standardised complete rows (m, D) in the units of the data."""

@@ -18,7 +18,7 @@ from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank import ridge
 from lacunar.lowrank.em import gram_product, sums_over
-from lacunar.lowrank.parts import Parts, count
+from lacunar.lowrank.parts import RowParts, count
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed, check_sums
 
@@ -225,7 +225,7 @@ class Implicit(NamedTuple):
 
 
 def implicit_covariance(
-    rows: Observed | Parts,
+    rows: Observed | RowParts,
     *,
     weights: str,
     p: Floats | None,

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar import _core
-from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import (
@@ -22,21 +20,18 @@ from lacunar.observed.columns import (
     column_scale,
     column_spread,
     own_exponents,
-    refuse_far,
 )
 from lacunar.observed.door import check_squares, validate_X
-from lacunar.observed.memory import mark_private
 
 Step = Callable[..., Any]
-_ENTRIES = 2**18  # looked at at once by what is cheap
 
 
-class Parts(Protocol):
+class RowParts(Protocol):
     """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further
     arguments, and change neither.
     """
 
-    def map(self, step: Step, *arguments: Any, keep: bool = True) -> Parts:
+    def map(self, step: Step, *arguments: Any, keep: bool = True) -> RowParts:
         """The parts that step(part, *arguments) returns, which stay where they are; without `keep` they are computed
         anew every time, as they cost nothing.
         """
@@ -105,21 +100,9 @@ def added(totals: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(sums)
 
 
-def in_parts(rows: Observed | Parts) -> Parts:
-    """Rows of this process as one part; parts as they are."""
-    return InMemory(rows) if isinstance(rows, Observed) else rows
-
-
-def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
-    """Slices of at most `most` rows and a quarter of a million entries, at least one row: what is computed of a slice
-    is small beside the table.
-    """
-    start, n = 0, rows.shape[0]
-    while start < n:
-        full = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
-        stop = min(max(full, start + 1), n if most is None else start + most, n)
-        yield slice(start, stop)
-        start = stop
+def in_parts(rows: Any | RowParts) -> RowParts:
+    """Rows of this process, or what was made of them, as one part; parts as they are."""
+    return rows if hasattr(rows, "each") else InMemory(rows)
 
 
 class CheckedPart(NamedTuple):
@@ -196,7 +179,7 @@ class Counts(NamedTuple):
         return means
 
 
-def count(rows: Observed | Parts, n_jobs: int | None = None) -> Counts:
+def count(rows: Observed | RowParts, n_jobs: int | None = None) -> Counts:
     """Numbers of rows and entries, and sums by column. O(nnz)."""
     m, n, nn, paired, used, *sums = in_parts(rows).total(_counts, n_jobs)
     check_squares(n, *sums)
@@ -219,40 +202,7 @@ def column_totals(
     return n, n * mean, n * (spread.variance + mean**2)
 
 
-def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: int | None = None) -> Observed:
-    """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
-    values = mark_private(np.empty(rows.nnz))
-    columns = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
-    if not _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs)):
-        refuse_far(rows, *columns, values)
-    return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
-
-
-def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int | None = None) -> Observed:
-    """Rows less a mean, their values at the front of `out`; what overflows is met in the latent coordinates."""
-    if not mean.any():
-        return rows
-    values = np.empty(len(rows.values)) if out is None else out[: len(rows.values)]
-    columns = np.ascontiguousarray(mean), np.ones(rows.shape[1])
-    _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs))
-    return Observed._trusted(rows.indptr, rows.indices, mark_private(values), rows.shape)
-
-
-def blocks_less(
-    rows: Observed, mean: Floats, most: int | None = None, *, n_jobs: int | None = None
-) -> Iterator[tuple[slice, Observed]]:
-    """Slices of rows, as of `row_blocks`, and those rows less a mean, in memory that the next block takes over: fresh
-    pages cost more than the difference.
-    """
-    out = np.empty(0)
-    for at in row_blocks(rows, most):
-        block = rows if at == slice(0, rows.shape[0]) else rows[at]
-        if len(out) < len(block.values):
-            out = np.empty(len(block.values))
-        yield at, less(block, mean, out, n_jobs=n_jobs)
-
-
-def fit_columns_over(rows: Observed | Parts, n_jobs: int | None) -> tuple[ColumnScale, Floats]:
+def fit_columns_over(rows: Observed | RowParts, n_jobs: int | None) -> tuple[ColumnScale, Floats]:
     """`fit_columns` of rows that all weigh 1, and numbers of entries (d,): from sums over their parts, squares about
     the means of a part, then of the means.
     """

@@ -38,10 +38,10 @@ from lacunar.lowrank.moments import (
     implicit_covariance,
     pair_sums,
 )
-from lacunar.lowrank.parts import Counts, FileParts, InMemory, Parts, adopt_columns, centred, check_part, count
+from lacunar.lowrank.parts import Counts, FileParts, InMemory, RowParts, adopt_columns, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
-from lacunar.observed.columns import scales_of
+from lacunar.observed.columns import scales_of, standardised
 from lacunar.observed.door import check_sums
 from lacunar.observed.rules import COUNT, Number, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
@@ -266,7 +266,7 @@ class POPCA(SubspaceModel):
         """
         return self._fit_parts(parts)
 
-    def _fit_parts(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
+    def _fit_parts(self, parts: RowParts, *, goes_on: bool = True) -> POPCA:
         if self.robust is not None or self.n_components == "holdout":
             raise ValueError(
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
@@ -276,7 +276,7 @@ class POPCA(SubspaceModel):
         check_options(self, adopt_columns(self, checked.each(attrgetter("columns"))))
         return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 
-    def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
+    def _fit_over(self, parts: RowParts, *, goes_on: bool = True) -> POPCA:
         """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are
         formed.
         """
@@ -292,7 +292,7 @@ class POPCA(SubspaceModel):
         if k == "holdout" and isinstance(parts, InMemory):
             k = self._held_out(parts.part, probe, rng)
         if matrix_free(self, d, k, probe):
-            table = parts.map(centred, shift, None, self.n_jobs)
+            table = parts.map(standardised, shift, None, self.n_jobs)
             model, imputing = self._without_table(table, counts, int(k), probe, rng), None
         else:
             # Cross sums take most of the time. About the means of all rows they cancel.
@@ -306,15 +306,15 @@ class POPCA(SubspaceModel):
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
 
-    def _refined(self, model: LowRankGaussian, parts: Parts, shift: Floats) -> LowRankGaussian:
+    def _refined(self, model: LowRankGaussian, parts: RowParts, shift: Floats) -> LowRankGaussian:
         """The model after `refine` steps of EM on rows, where those make sense."""
         if not self.refine or not refinable(model):
             return model
-        table = parts.map(centred, shift, self.scale_, self.n_jobs)
+        table = parts.map(standardised, shift, self.scale_, self.n_jobs)
         return refined(model, table, self.refine, centre=True, n_jobs=self.n_jobs)
 
     def _without_table(
-        self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator
+        self, table: RowParts, counts: Counts, k: int, probe: Any, rng: np.random.Generator
     ) -> LowRankGaussian:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
@@ -325,7 +325,7 @@ class POPCA(SubspaceModel):
         self.solver_ = "matrix-free"
         return model_of(spectrum, k, counts.n)
 
-    def _implicit(self, table: Observed | Parts) -> Implicit:
+    def _implicit(self, table: Observed | RowParts) -> Implicit:
         return implicit_covariance(table, n_jobs=self.n_jobs, **self._moment())
 
     def _scale(self, mean: Floats, variance: Floats) -> Floats:
@@ -352,14 +352,14 @@ class POPCA(SubspaceModel):
         seen = hide(rows, hidden)
         mean = column_means(seen)
         if matrix_free(self, d, most, probe):
-            implicit = self._implicit(centred(seen, mean, n_jobs=self.n_jobs))
+            implicit = self._implicit(standardised(seen, mean, n_jobs=self.n_jobs))
             scale = self._scale(mean, implicit.diagonal)
             spectrum = free_spectrum(implicit.divided(scale), most, rng)
         else:
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
             scale = self._scale(mean, np.diag(C))
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
-        tables = [centred(part, mean, scale, n_jobs=self.n_jobs) for part in (rows, seen)]
+        tables = [standardised(part, mean, scale, n_jobs=self.n_jobs) for part in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
         models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
         errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]
@@ -601,7 +601,7 @@ class POPCA(SubspaceModel):
 
     def _completed(self, rows: Observed) -> Floats:
         mean, model = self._imputing()
-        latent = model.latent(centred(rows, mean, self.scale_, n_jobs=self.n_jobs), n_jobs=self.n_jobs).latent
+        latent = model.latent(standardised(rows, mean, self.scale_, n_jobs=self.n_jobs), n_jobs=self.n_jobs).latent
         return row_product(latent * model.sizes, model.components, self.n_jobs) * self.scale_ + mean
 
     def _unknown_columns(self) -> NDArray[np.bool_]:
@@ -661,7 +661,7 @@ class POPCA(SubspaceModel):
     def _hidden(self, X: Any, rng: np.random.Generator) -> tuple[Floats, NDArray[np.intp]]:
         """Sums of the squared errors at hidden entries, and their number, of every row (m,)."""
         mean, model = self._imputing()
-        table = centred(self._check_rows(X), mean, self.scale_, n_jobs=self.n_jobs)
+        table = standardised(self._check_rows(X), mean, self.scale_, n_jobs=self.n_jobs)
         hidden = drawn_hidden(table.nnz, rng)
         errors = hidden_errors(model, table, hide(table, hidden), hidden, self.n_jobs)
         n, row = table.shape[0], table.row_numbers[hidden]

@@ -20,11 +20,11 @@ from lacunar._latent import LatentRows, latent_rows
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._typing import Bools, Floats
-from lacunar.lowrank.em import Table, and_one, column_sums, fit_em, relaxed, run_em
+from lacunar.lowrank.em import WeightedRows, and_one, column_sums, fit_em, relaxed, run_em, unpacked
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import less
-from lacunar.lowrank.ridge import RidgeFit, fold_ridge, solve_ridge, unpacked
+from lacunar.lowrank.ridge import RidgeFit, fold_ridge, solve_ridge
 from lacunar.observed import Observed
+from lacunar.observed.columns import standardised
 from lacunar.observed.memory import mark_private
 from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
 
@@ -255,7 +255,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     def _latent(self, Z: Floats, *, inverse: bool) -> LatentRows:
         model, masking = self.gaussian(), self._masking()
         if masking is None:
-            basis, rows = model.basis, less(Observed.from_dense(Z, dtype=np.float64), model.mean)
+            basis, rows = model.basis, standardised(Observed.from_dense(Z, dtype=np.float64), model.mean)
         else:
             basis, rows = masked_system(masked_table_of(Z, masking.has_masking), model, masking)
         return latent_rows(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
@@ -293,7 +293,7 @@ def fit_self_masking(
     variance) times the height times sqrt(variance / (variance + noise)). The M-step for a column of W and its mean is a
     weighted regression on latent coordinates, that for its masking function a few steps of L-BFGS.
     """
-    table = Table(masked_table_of(Z, masking.has_masking), weight)
+    table = WeightedRows(masked_table_of(Z, masking.has_masking), weight)
     facts = _column_facts(Z, weight, masking.has_masking)
 
     def step(state: tuple[LowRankGaussian, Masking]) -> tuple[tuple[LowRankGaussian, Masking], float]:
@@ -303,7 +303,7 @@ def fit_self_masking(
 
 
 def _masked_step(
-    model: LowRankGaussian, masking: Masking, table: Table, facts: _Facts, n_jobs: int | None
+    model: LowRankGaussian, masking: Masking, table: WeightedRows, facts: _Facts, n_jobs: int | None
 ) -> tuple[LowRankGaussian, Masking]:
     """The model and masking functions after a step of EM over the rows of a `masked_table_of`."""
     d = model.basis.shape[1]
@@ -322,7 +322,7 @@ def _masked_step(
 
 
 def _masked_sums(
-    model: LowRankGaussian, masking: Masking, table: Table, n_jobs: int | None
+    model: LowRankGaussian, masking: Masking, table: WeightedRows, n_jobs: int | None
 ) -> tuple[Floats, Floats, Floats]:
     """Second moments (p, k + 1, k + 1) of latent coordinates and 1 over observed and over missing entries, and products
     with the former.

@@ -17,10 +17,10 @@ from lacunar._products import row_product
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
-from lacunar.lowrank.parts import Parts, blocks_less, fit_columns_over
+from lacunar.lowrank.parts import RowParts, fit_columns_over, in_parts
 from lacunar.lowrank.ridge import Alpha, fit_labels
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, scale_columns
+from lacunar.observed.columns import ColumnScale, scale_columns, standardised_blocks
 from lacunar.observed.door import FileScoreMixin, check_squares, check_sums, flat_target, read_target, require_y
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed.stored import over_files
@@ -123,7 +123,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         self._fit_label_scales(*label_squares(centred))
         return self._standardised(rows), centred
 
-    def _fit_columns(self, rows: Observed | Parts, *, later: bool = False) -> None:
+    def _fit_columns(self, rows: Observed | RowParts, *, later: bool = False) -> None:
         columns, counts = fit_columns_over(rows, self.n_jobs)
         if not self.standardize:
             with np.errstate(over="ignore"):
@@ -161,7 +161,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
 
     # -- the fitted model -------------------------------------------------------------------------------------------
 
-    def _store(self, fit: Fit, rows: Labelled | Parts, alpha: Alpha, l1_ratio: float = 0.0) -> None:
+    def _store(self, fit: Fit, rows: Labelled | RowParts, alpha: Alpha, l1_ratio: float = 0.0) -> None:
         """Store the model, and label weights: those of the fit, or a regression on latent coordinates.
 
         `rows` are standardised, with centred labels.
@@ -187,7 +187,9 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         self.intercept_ = float(intercept[0]) if self.one_target_ else intercept
         self._store_variances(centred, rows, weights, shift)
 
-    def _store_variances(self, model: LowRankGaussian, rows: Labelled | Parts, weights: Floats, shift: Floats) -> None:
+    def _store_variances(
+        self, model: LowRankGaussian, rows: Labelled | RowParts, weights: Floats, shift: Floats
+    ) -> None:
         """Store the variances of labels around their predictions."""
         packed = (model.noise or 0.0) * packed_squares(weights)
         row = Observed.from_dense(np.ones((1, len(self.scale_))))
@@ -195,7 +197,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         largest = model.prior * np.sum(weights**2, axis=0)  # of a row with nothing observed
         edges = least + np.maximum(largest - least, 0.0) * np.geomspace(_LEAST_SPREAD, 1.0, _SPREADS)[:, None]
         terms = model, weights, shift, packed, edges.T, self.n_jobs
-        sums = residual_sums(rows, *terms) if isinstance(rows, tuple) else Residuals(*rows.total(residual_sums, *terms))
+        sums = Residuals(*in_parts(rows).total(residual_sums, *terms))
         if self.sigma2_ is None:
             with np.errstate(invalid="ignore"):  # a target without labels has no variance
                 self.label_variance_ = sums.squares.sum(axis=1) / sums.rows.sum(axis=1)
@@ -271,7 +273,7 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
     """Latent coordinates (n, d) of rows, and labels (n, targets)."""
     rows, labels = part
     latent = np.empty((rows.shape[0], len(model.components)))
-    for at, block in blocks_less(rows, model.mean, n_jobs=n_jobs):
+    for at, block in standardised_blocks(rows, model.mean, n_jobs=n_jobs):
         latent[at] = model.latent(block, n_jobs=n_jobs).latent
     return latent, labels
 
@@ -312,7 +314,7 @@ def residual_sums(
     """
     rows, labels = part
     sums = binned_residuals(np.empty((0, len(edges))), np.empty((0, len(edges))), edges)
-    for at, block in blocks_less(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
+    for at, block in standardised_blocks(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
         posterior = model.latent(block, inverse=bool(packed.any()), n_jobs=n_jobs)
         squares = (labels[at] - shift - posterior.latent @ weights) ** 2
         variances = posterior.inverse @ packed if packed.any() else np.zeros_like(squares)

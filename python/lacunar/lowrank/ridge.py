@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lacunar._cuts import Cut, in_order, left_out, tested_rows
 from lacunar._typing import Floats, Ints
-from lacunar.lowrank.parts import Parts, Step
+from lacunar.lowrank.parts import RowParts, in_parts
 
 Alpha = float | Literal["auto"]
 Total = Callable[
@@ -32,26 +32,6 @@ def solve_ridge(grams: Floats, products: Floats, ridge: Floats | float) -> Float
     """(G_j + diag(ridge_j))^-1 b_j (m, d) of gram matrices (m, d, d) and products (m, d); `ridge` broadcasts to (m, d)."""
     added = np.broadcast_to(np.asarray(ridge, dtype=np.float64), products.shape)[:, :, None] * np.eye(products.shape[1])
     return np.asarray(np.linalg.solve(grams + added, products[:, :, None])[:, :, 0])
-
-
-def unpacked(packed: Floats, k: int) -> Floats:
-    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
-    row, column = np.tril_indices(k)
-    full = np.empty((len(packed), k, k))
-    full[:, row, column] = packed
-    full[:, column, row] = packed
-    return full
-
-
-def solve_columns(packed: Floats, products: Floats, ridge: float) -> Floats:
-    """v_j = G_j^-1 b_j (D, d), with a ridge in units of the mean diagonal of G_j; columns that no row saw stay 0."""
-    d = products.shape[1]
-    grams = unpacked(packed, d)
-    mean = np.einsum("jkk->j", grams) / d
-    seen = mean > 0
-    loadings = np.zeros_like(products)
-    loadings[seen] = solve_ridge(grams[seen], products[seen], (ridge * mean[seen])[:, None])
-    return loadings
 
 
 # -- labels -----------------------------------------------------------------------------------------------------------
@@ -81,7 +61,7 @@ class _Centred(NamedTuple):
 
 
 def fit_labels(
-    rows: LatentAndLabels | Parts,
+    rows: LatentAndLabels | RowParts,
     alpha: Alpha,
     l1_ratio: float,
     *,
@@ -94,7 +74,7 @@ def fit_labels(
     gets zeros, and NaN as intercept. Without `intercept`, which "auto" needs, sums are about 0. The l1 penalty is in units of `spread`,
     a number or one a target; a ridge has the same solution in any unit of the label. O(n targets d^2).
     """
-    total = _total_of(rows)
+    total = in_parts(rows).total
     count, center, label = total(_label_sums)
     divisor = np.maximum(count, 1) if intercept else np.inf
     center, label = (center.T / divisor).T, label / divisor
@@ -116,18 +96,6 @@ def fit_labels(
         fit.weights[:, t] = weights
         fit.intercept[t] -= center[t] @ weights
     return fit
-
-
-def _total_of(rows: LatentAndLabels | Parts) -> Total:
-    """A function `total(step, *arguments)`: what step(part, *arguments) returns, summed over parts, or of rows that are in one."""
-    if not isinstance(rows, tuple):
-        return rows.total
-
-    def total(step: Step, *arguments: Any) -> tuple[Any, ...]:
-        sums: tuple[Any, ...] = step(rows, *arguments)
-        return sums
-
-    return total
 
 
 def _best_ridges(total: Total, sums: _Centred, ridges: Floats) -> Floats:
@@ -186,11 +154,9 @@ def _products_about(part: LatentAndLabels, center: Floats, label: Floats) -> tup
     return second, product
 
 
-def _vary(rows: LatentAndLabels | Parts) -> NDArray[np.bool_]:
+def _vary(rows: LatentAndLabels | RowParts) -> NDArray[np.bool_]:
     """Whether the known labels of a target differ (targets,)."""
-    lowest, highest = (
-        np.array(ends) for ends in zip(*([_span(rows)] if isinstance(rows, tuple) else rows.each(_span)), strict=True)
-    )
+    lowest, highest = (np.array(ends) for ends in zip(*in_parts(rows).each(_span), strict=True))
     vary: NDArray[np.bool_] = lowest.min(axis=0) < highest.max(axis=0)
     return vary
 

@@ -20,7 +20,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import FileParts, Parts, adopt_columns, agree_targets, columns_of
+from lacunar.lowrank.parts import FileParts, RowParts, adopt_columns, agree_targets, columns_of
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, label_squares, label_totals
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
@@ -218,16 +218,16 @@ class SLRMRegressor(SubspaceRegression):
         Raises
         ------
         ValueError
-            Parts with other columns or targets.
+            RowParts with other columns or targets.
         """
         return self._fit_parts(parts)
 
-    def _fit_parts(self, parts: Parts) -> SLRMRegressor:
+    def _fit_parts(self, parts: RowParts) -> SLRMRegressor:
         table = self._ready_parts(parts)
         self._store(self._fit_subspace(table), table, self.alpha)
         return self
 
-    def _ready_parts(self, parts: Parts) -> Parts:
+    def _ready_parts(self, parts: RowParts) -> RowParts:
         """Standardised rows and centred labels, whose means and scales are those of a new fit."""
         tables = parts.map(_check_part, clone(self))
         columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
@@ -239,7 +239,7 @@ class SLRMRegressor(SubspaceRegression):
         self._fit_label_scales(*ready.total(_label_squares))
         return ready
 
-    def _fit_subspace(self, rows: Labelled | Parts, relax: float = 1.0, start: Fit | None = None) -> Fit:
+    def _fit_subspace(self, rows: Labelled | RowParts, relax: float = 1.0, start: Fit | None = None) -> Fit:
         """EM or ALS over rows with labels; with finite lam1 the standardised labels are columns of weight 1 /
         sqrt(lam1).
 
@@ -247,7 +247,7 @@ class SLRMRegressor(SubspaceRegression):
         """
         joint = np.isfinite(float(self.lam1))
         weights = 1 / (np.sqrt(float(self.lam1)) * self.label_scale_)
-        tables: Observed | Parts
+        tables: Observed | RowParts
         if isinstance(rows, tuple):
             tables = append_labels(rows, weights) if joint else rows[0]
         else:

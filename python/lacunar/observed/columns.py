@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ _NARROW = 1e-7
 _ALL = 1e-9  # of the weight of all rows: sums of weights round
 # Columns of larger or smaller size are summed in units of their own, a power of two: their squares leave float64.
 _SMALL, _LARGE = 1e-120, 1e140
+_ENTRIES = 2**18  # looked at at once by what is cheap
 _FAR = {"float64": LARGEST, "float32": 1e30}  # what standardised entries stay below, as in the core
 
 
@@ -187,14 +189,60 @@ def scale_columns(
         is_seen = seen[indices]
         indptr = mark_private(np.concatenate([[0], np.cumsum(is_seen)])[indptr].astype(np.int64))
         indices, values = mark_private(indices[is_seen]), values[is_seen]
-    mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
-    scaled, bound = mark_private(np.empty_like(values)), np.inf if clip is None else clip
-    if not _core.standardise(values, indices, mean, scale, bound, scaled, thread_count(n_jobs)):
-        refuse_far(Observed._trusted(indptr, indices, values, X.shape), mean, scale, scaled)
-    return Observed._trusted(indptr, indices, scaled, X.shape)
+    known, bound = Observed._trusted(indptr, indices, values, X.shape), np.inf if clip is None else clip
+    return standardised(known, columns.mean, columns.scale, n_jobs, clip=bound, out=np.empty_like(values))
 
 
-def refuse_far(X: Observed, mean: Floats, scale: Floats, scaled: NDArray[Any]) -> None:
+def standardised(
+    rows: Observed,
+    shift: Floats,
+    scale: Floats | None = None,
+    n_jobs: int | None = None,
+    *,
+    clip: float = np.inf,
+    out: NDArray[Any] | None = None,
+) -> Observed:
+    """Rows minus the shift, divided by the scale, then clipped to +-clip, on observed entries only. O(nnz).
+
+    Their values are at the front of `out`, in its dtype; without it in float64, or where they lie if nothing changes them.
+    """
+    if out is None and rows.values.dtype == np.float64 and scale is None and not shift.any():
+        return rows
+    by = np.ones(rows.shape[1]) if scale is None else scale
+    shift, by = (np.ascontiguousarray(part, dtype=np.float64) for part in (shift, by))
+    values = mark_private(np.empty(rows.nnz) if out is None else out[: rows.nnz])
+    if not _core.standardise(rows.values, rows.indices, shift, by, clip, values, thread_count(n_jobs)):
+        _refuse_far(rows, shift, by, values)
+    return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
+
+
+def standardised_blocks(
+    rows: Observed, shift: Floats, most: int | None = None, *, n_jobs: int | None = None
+) -> Iterator[tuple[slice, Observed]]:
+    """Slices as of `row_blocks`, and those rows minus the shift, in memory that the next block takes over: fresh pages
+    cost more than the difference.
+    """
+    out = np.empty(0)
+    for at in row_blocks(rows, most):
+        block = rows if at == slice(0, rows.shape[0]) else rows[at]
+        if len(out) < block.nnz and shift.any():
+            out = np.empty(block.nnz)
+        yield at, standardised(block, shift, n_jobs=n_jobs, out=out if shift.any() else None)
+
+
+def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
+    """Slices of at most `most` rows and a quarter of a million entries, at least one row: what is computed of a slice
+    is small beside the table.
+    """
+    start, n = 0, rows.shape[0]
+    while start < n:
+        full = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
+        stop = min(max(full, start + 1), n if most is None else start + most, n)
+        yield slice(start, stop)
+        start = stop
+
+
+def _refuse_far(X: Observed, mean: Floats, scale: Floats, scaled: NDArray[Any]) -> None:
     """The error that names the first entry which `_core.standardise` did not take; `scaled` is what it wrote into."""
     largest = _FAR[scaled.dtype.name]
     with np.errstate(over="ignore"):

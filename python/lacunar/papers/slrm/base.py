@@ -16,8 +16,9 @@ from lacunar._lock import reads
 from lacunar._products import row_product
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
-from lacunar.lowrank.parts import centred, count
+from lacunar.lowrank.parts import count
 from lacunar.observed import Observed
+from lacunar.observed.columns import standardised
 from lacunar.observed.door import FileScoreMixin, check_numbers, flat_target, read_target, require_y
 from lacunar.observed.rules import COUNT, Rule, floats
 from lacunar.observed.stored import over_files
@@ -92,7 +93,7 @@ class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type:
         return LowRankGaussian(np.zeros(self.components_.shape[1]), self.components_, 0.0, sizes=self.sizes_)
 
     def _standardised(self, rows: Observed) -> Observed:
-        return centred(rows, np.zeros(rows.shape[1]))
+        return standardised(rows, np.zeros(rows.shape[1]))
 
     def _in_units(self, rows: Floats) -> Floats:
         return rows

@@ -13,8 +13,8 @@ from lacunar import _moments
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.moments import dense_spectrum, pair_sums
-from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
+from lacunar.observed.columns import standardised
 from lacunar.observed.rules import COUNT, Rule, floats
 
 
@@ -117,7 +117,7 @@ class PrintedPOPCA(SubspaceModel):
         return LowRankGaussian(np.zeros(self.components_.shape[1]), self.components_, 0.0)
 
     def _standardised(self, rows: Observed) -> Observed:
-        return centred(rows, np.zeros(rows.shape[1]))
+        return standardised(rows, np.zeros(rows.shape[1]))
 
     def _in_units(self, rows: Any) -> Any:
         return rows
