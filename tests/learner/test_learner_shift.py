@@ -45,6 +45,16 @@ def test_intervals_cover_rows_that_lack_more_than_any_of_training(of_complete_ro
 
 
 @pytest.mark.filterwarnings("ignore:.*missing:UserWarning")
+def test_quantiles_are_below_their_share_of_rows_that_lack_more(of_complete_rows):
+    """At 60 % missing, where those of the training rows' residuals would be far too near to each other."""
+    model, X, y = of_complete_rows
+    found = model.predict_quantiles(hidden(X, 0.6, np.random.default_rng(1)), [0.1, 0.5, 0.9])
+    np.testing.assert_allclose((y[:, None] <= found).mean(axis=0), [0.1, 0.5, 0.9], atol=0.1)
+    complete = model.predict_quantiles(X, [0.1, 0.5, 0.9])
+    assert np.mean(found[:, 2] - found[:, 0]) > 1.3 * np.mean(complete[:, 2] - complete[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore:.*missing:UserWarning")
 def test_standard_deviations_say_how_far_such_rows_are_off(of_complete_rows):
     model, X, y = of_complete_rows
     mean, std = model.predict(hidden(X, 0.6, np.random.default_rng(2)), return_std=True)
