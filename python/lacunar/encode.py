@@ -281,6 +281,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         remarks = Remarks()
         self._learn(X, remarks)
+        self._refuse_text_alone()
         remarks.warn()
         return self
 
@@ -299,7 +300,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table : ndarray of shape (n, outputs)
         """
         remarks = Remarks()
-        table = self._encoded(self._learn(X, remarks), remarks)
+        columns = self._learn(X, remarks)
+        self._refuse_text_alone()
+        table = self._encoded(columns, remarks)
         remarks.warn()
         return table
 
@@ -313,15 +316,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             kind, known = self._learned(column, reading)
             self.kinds_.append(kind)
             self.categories_.append(known)
+        for column, reading in zip(columns, self.readings_, strict=True):
+            if reading is not None and reading.words:
+                remarks.add(remarks.words, column.name, column.values, _among(column.values, reading.words))
+        return columns
+
+    def _refuse_text_alone(self) -> None:
         if all(kind == "dropped" for kind in self.kinds_):
             raise ValueError(
                 f"X must have a column of numbers, dates or at most max_categories={self.max_categories} categories; got "
                 f"{len(self.kinds_)} columns of free text. Make numbers of the text, or raise max_categories."
             )
-        for column, reading in zip(columns, self.readings_, strict=True):
-            if reading is not None and reading.words:
-                remarks.add(remarks.words, column.name, column.values, _among(column.values, reading.words))
-        return columns
 
     def transform(self, X: Any) -> Floats:
         """Every column as numbers.
@@ -356,6 +361,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             column.name: column.values if known is None else self._levels(column, known, Remarks())[0]
             for column, known in columns
         }
+
+    def _text_of(self, column: _Cells, j: int) -> NDArray[np.object_]:
+        """Column j of categories or free text as text (m,), "" where missing; categories as `fit` knew them."""
+        known = self.categories_[j]
+        return as_labels(column.values) if known is None else self._levels(column, known, Remarks())[0]
 
     def _read_columns(self, cells: list[_Cells], remarks: Remarks) -> list[_Cells]:
         """Columns of numbers and dates as such."""

@@ -47,8 +47,9 @@ def plan(n):
     model = LacunarRegressor(members=["linear"])
     X, y = np.random.default_rng(0).normal(size=(n, 1)), np.zeros(n)
     table = base.Table.of(X)
-    view = model._fit_table(table, None)
-    return model._training(table, view, np.arange(n), base.Target(None, y[:, None], 0, None), np.inf)
+    target = base.Target(None, y[:, None], 0, None)
+    view = model._fit_table(table, None, np.arange(n), target)
+    return model._training(table, view, np.arange(n), target, np.inf)
 
 
 def test_rows_learned_from_never_fall_as_rows_grow():

@@ -23,6 +23,7 @@ from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
+from lacunar.learner.added import LearnedFrom
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
@@ -144,26 +145,54 @@ class LacunarBase(TakesMissing):
 
     # -- the table ------------------------------------------------------------------------------------------------------
 
-    def _fit_table(self, table: Table, weight: Floats | None) -> View | None:
-        """Learn the columns and the posterior, from a sample of a large table; all rows as the members see them, None of a large table."""
+    def _fit_table(self, table: Table, weight: Floats | None, rows: Ints, target: Target) -> View | None:
+        """Learn the columns and the posterior, from a sample of a large table; all rows as the members see them, None of a large table.
+
+        `target` is that of some rows, by which columns of text are judged.
+        """
         self._names()  # a name that is wrong is refused before any work is done
         thread_count(self.n_jobs)  # refuses what is no number of threads before anything is learned
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
-        rows = self._part(None, table.n, min(self._most_rows(table.columns), _VIEWED))
+        part = self._part(None, table.n, min(self._most_rows(table.columns), _VIEWED))
         self.views_ = TableViews(sparse_missing=self.sparse_missing)
-        view = self.views_.fit_transform(table.take(rows))
+        view = self.views_.fit_transform(
+            table.take(part), lambda shown: self._learned_from(part, table.n, shown, rows, target)
+        )
         self.n_features_in_ = self.views_.encoder_.n_features_in_
         names = getattr(self.views_.encoder_, "feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        for column, what in self.views_.what_is_added():
+            say(self.verbose, "column %s: %s", self._table_names()[column], what)
         self.always_seen_ = np.isnan(view.T).mean(axis=0) < _ALWAYS_SEEN
         self.masks_ = MaskComparison().fit(view.T, self.seed_)
-        self.posterior_ = self._posterior(view.Z, None if weight is None else weight[rows])
+        self.posterior_ = self._posterior(view.Z, None if weight is None else weight[part])
         self._warn_of_no_posterior()
-        return view if len(rows) == table.n else None
+        return view if len(part) == table.n else None
+
+    def _learned_from(self, part: Ints, n: int, view: View, rows: Ints, target: Target) -> LearnedFrom:
+        """Targets and folds of a part of the table, which the view shows, where `rows` of the table have a target."""
+        place = np.full(n, -1)
+        place[part] = np.arange(len(part))
+        among = np.flatnonzero(place[rows] >= 0)
+        places, of_part = place[rows[among]], target.take(among)
+        cuts = self._cuts_of_part(rows[among], n, view.take(places).T, of_part) if len(among) else []
+        Y, weight = np.full((len(part), target.Y.shape[1]), np.nan), np.ones(len(part))
+        Y[places] = of_part.Y
+        if of_part.weight is not None:
+            weight[places] = of_part.weight
+        in_part = [(places[train], places[test]) for train, test in cuts]
+        return LearnedFrom(Y, weight, in_part, self.seed_, honest=len(part) == n)
+
+    def _cuts_of_part(self, rows: Ints, n: int, T: Floats, target: Target) -> list[Cut]:
+        """Cuts of some rows by which columns of text are judged: those of the members, or of many rows a few folds."""
+        units = units_of(T) if target.groups is None else units_in(target.groups)
+        if len(rows) > MOST_FOLDED:
+            return cuts_of(even_folds(target.labels, units, _FOLDS, self.seed_), len(rows))
+        return self._cuts(rows, n, units, target)[0]
 
     def _posterior(self, Z: Floats, weight: Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:

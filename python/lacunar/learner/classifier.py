@@ -226,7 +226,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         target = self._target(
             y_encoded, self._class_weighted(weight, rows, y_encoded), read_groups(groups, len(labels), rows)
         )
-        view = self._fit_table(table, weight)
+        view = self._fit_table(table, weight, rows, target)
         self.ensemble_, logs, judged, tested = self._trained(table, view, rows, target, deadline)
         self.out_of_fold_ = np.full((len(rows), len(self.classes_)), np.nan)
         self.out_of_fold_[tested] = np.exp(logs)

@@ -218,9 +218,13 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         weight = self._weight(sample_weight, len(Y))
         warn_if_unlabelled(np.asarray(~np.isnan(Y).any(axis=1)))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
-        view = self._fit_table(table, weight)
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
         scaled = (Y - self.target_mean_) / self.target_scale_
+        known = np.flatnonzero(~np.isnan(scaled).all(axis=1) & counted)
+        of_known = None if weight is None else weight[known] / weight[known].mean()
+        view = self._fit_table(
+            table, weight, known, Target(None, scaled[known], 0, of_known, read_groups(groups, len(Y), known))
+        )
         self.ensembles_: list[Ensemble] = []
         self.target_variance_: list[TargetVariance | None] = []
         self.deviations_: list[list[ExtraMissingVariance] | None] = []

@@ -18,6 +18,7 @@ from lacunar._log import warn_user
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
+from lacunar.learner.added import MANY_LEVELS, AddedColumns, LearnedFrom
 from lacunar.learner.folds import even_folds
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
@@ -215,6 +216,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     _schema: ClassVar[dict[str, Rule]] = {
         "encoder_": Instance(TableEncoder),
+        "added_": Instance(AddedColumns),
         "kept_": whole("t", distinct=True),
         "source_": whole("t"),
         "mean_": floats("t"),
@@ -229,28 +231,68 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def __init__(self, *, sparse_missing: SparseMissing = "absent") -> None:
         self.sparse_missing = sparse_missing
 
-    def fit_transform(self, X: Any) -> View:
-        """Learn what the columns hold, and show these rows. Columns of which nothing was observed, and constant ones, are left out."""
+    def fit_transform(self, X: Any, learned: Callable[[View], LearnedFrom] | None = None) -> View:
+        """Learn what the columns hold, and show these rows. Columns of which nothing was observed, and constant ones, are left out.
+
+        Where `learned` says what the targets are, by what the rows show, columns of text and of many levels are judged by them.
+        """
         table = self._readable(X, warn_counts=True)
         self.encoder_ = TableEncoder(
             categories="ordinal", max_categories=MOST_LEVELS, text="drop", handle_unknown="other"
         )
+        self.added_, self.n_rows_ = AddedColumns(), _num_samples(table)
         if isinstance(table, Observed):
-            columns = self._fit_sparse(table)
-        else:
-            encoded = np.asarray(self.encoder_.fit_transform(table))  # also where `set_config` asks for frames
-            columns = list(encoded.T)
-        _warn_of_dropped(self.encoder_)
-        is_categorical = self.encoder_.is_categorical_
-        numbers = [column for column, flag in zip(columns, is_categorical, strict=True) if not flag]
-        warn_of_sentinels(self.encoder_.get_feature_names_out()[~is_categorical], numbers)
-        self.n_rows_ = _num_samples(table)
+            self._fit_columns(self._fit_sparse(table))
+            return self._of_sparse(table)
+        remarks = Remarks()
+        cells = self.encoder_._learn(table, remarks)
+        encoded = self.encoder_._encoded(cells, remarks)
+        remarks.warn()
+        self._fit_columns(list(encoded.T))
+        view = self._of_encoded(encoded)
+        texts = self._texts(cells)
+        if texts and learned is not None and (targets := learned(_with_texts(view, texts))).enough:
+            dropped = {j for j in texts if self.encoder_.kinds_[j] == "dropped"}
+            columns = self.added_.fit_transform(texts, dropped, view.T, self.categorical_, targets)
+            encoded = np.hstack([encoded, columns])
+            self._fit_columns(list(encoded.T))
+            view = self._of_encoded(encoded)
+        _warn_of_dropped(self.encoder_, set(self.added_.source_))
+        return view
+
+    def _fit_columns(self, columns: list[Floats]) -> None:
+        """Which columns are kept, and their scales; columns (n,) are those of the encoder and then those added, or their observed entries.
+
+        Means of the target replace their levels: beside a level, the mean over rows of other folds would tell of the fold of a row.
+        """
+        is_categorical, n_encoded = self.encoder_.is_categorical_, len(self.encoder_.source_)
+        if len(columns) == n_encoded:
+            numbers = [column for column, flag in zip(columns, is_categorical, strict=True) if not flag]
+            warn_of_sentinels(self.encoder_.get_feature_names_out()[~is_categorical], numbers)
+        source = np.r_[self.encoder_.source_, self.added_.source_]
+        categorical = np.r_[is_categorical, np.zeros(len(columns) - n_encoded, dtype=bool)]
+        replaced = categorical & np.isin(source, [means.column_ for means in self.added_.level_means_])
         varies = np.array([_varies(column, self.n_rows_) for column in columns], dtype=bool)
-        self.kept_ = np.flatnonzero(varies)
-        self.source_ = self.encoder_.source_[self.kept_]
-        self.categorical_ = is_categorical[self.kept_]
+        self.kept_ = np.flatnonzero(varies & ~replaced)
+        self.source_, self.categorical_ = source[self.kept_], categorical[self.kept_]
         self._fit_scales([columns[j] for j in self.kept_])
-        return self._of_sparse(table) if isinstance(table, Observed) else self._of_encoded(encoded)
+
+    def _texts(self, cells: list[Any]) -> dict[int, NDArray[np.object_]]:
+        """Text by column, "" where missing, of the columns that are judged as text or as many levels."""
+        return {j: self.encoder_._text_of(cells[j], j) for j in self._wordy()}
+
+    def what_is_added(self) -> list[tuple[int, str]]:
+        """What is done with every column of text or of many levels, by its number in the table."""
+        added = [(means.column_, "means of the target by level") for means in self.added_.level_means_]
+        return added + [(text.column_, "numbers of its character n-grams") for text in self.added_.text_numbers_]
+
+    def _wordy(self) -> list[int]:
+        columns = zip(self.encoder_.kinds_, self.encoder_.categories_, strict=True)
+        return [
+            j
+            for j, (kind, known) in enumerate(columns)
+            if kind == "dropped" or len(() if known is None else known) > MANY_LEVELS
+        ]
 
     def _fit_sparse(self, table: Observed) -> list[Floats]:
         """The encoder of a table of numbers alone, and the observed entries of its columns in the order of the rows."""
@@ -280,7 +322,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         if isinstance(table, Observed):
             return self._of_sparse(table)
         noted = Remarks() if remarks is None else remarks
-        encoded = self.encoder_._transformed(table, noted)
+        cells = self.encoder_._columns(table, reset=False)
+        encoded = self.encoder_._encoded(cells, noted)
+        if self.added_.makers:
+            encoded = np.hstack([encoded, self.added_.transform(self._texts(cells))])
         noted.meaning = _UNSEEN
         if remarks is None:
             noted.warn()
@@ -410,6 +455,12 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return table
 
 
+def _with_texts(view: View, texts: dict[int, NDArray[np.object_]]) -> View:
+    """The view with a column of T for every column of text, so that rows which differ in it are no copies."""
+    columns = [np.unique(text.astype(str), return_inverse=True)[1].astype(np.float64) for text in texts.values()]
+    return View(view.Z, np.column_stack([view.T, *columns]))
+
+
 def _varies(column: Floats, n_rows: int) -> bool:
     """Whether a column says something, of which all rows (NaN where missing) or the observed entries are given."""
     seen = column[~np.isnan(column)]
@@ -432,11 +483,12 @@ def _mean_and_scale(seen: Floats) -> tuple[float, float]:
     return mean, scale if scale >= np.finfo(np.float64).tiny else 1.0
 
 
-def _warn_of_dropped(encoder: TableEncoder) -> None:
+def _warn_of_dropped(encoder: TableEncoder, used: set[int]) -> None:
     names = getattr(encoder, "feature_names_in_", np.arange(encoder.n_features_in_))
-    dropped = [str(name) for name, kind in zip(names, encoder.kinds_, strict=True) if kind == "dropped"]
+    columns = enumerate(zip(names, encoder.kinds_, strict=True))
+    dropped = [str(name) for j, (name, kind) in columns if kind == "dropped" and j not in used]
     if dropped:
         warn_user(
-            f"columns of text with more than {MOST_LEVELS} different values are left out as identifiers or free text: "
+            f"columns of text with more than {MOST_LEVELS} different values are left out as identifiers, or text that tells nothing of the target: "
             f"{', '.join(dropped[:10])}{' ...' if len(dropped) > 10 else ''}. Make numbers of them if they say something.",
         )

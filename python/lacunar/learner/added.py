@@ -1,0 +1,164 @@
+"""Columns that are added for text and for categories of many levels, where boosting on the training rows is better with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+
+from lacunar._threads import one_openmp_thread
+from lacunar._typing import Floats, Ints
+from lacunar.learner.levels import LevelMeans, without_own
+from lacunar.learner.texts import TextNumbers
+from lacunar.observed.rules import Instance, Items, Rule
+
+MANY_LEVELS = 40  # of a category, from which the mean of the target stands beside the level
+_FEWEST_A_LEVEL = 2  # rows on average, for means of levels to say something of new rows
+_FEWEST_A_LEVEL_OF_LARGE = 20  # the same where a row's own target may be part of a mean
+_FEWEST_ROWS, _MOST_TARGETS = 30, 10
+_PILOT_ROWS, _PILOT_CUTS, _PILOT_TARGETS = 4000, 3, 3
+_PILOT_TREES, _PILOT_LEAVES, _PILOT_PENALTIES = 50, 15, tuple(np.logspace(0, 5, 11))
+_GAIN = 0.005  # of the loss, from which columns are added: they cost every member time
+_SURE = 1.5  # standard errors of the gain
+
+
+class LearnedFrom(NamedTuple):
+    """Targets of the rows that columns are learned from, and how they are folded."""
+
+    Y: Floats  # (n, q), NaN where unknown
+    weight: Floats  # (n,)
+    cuts: Sequence[tuple[Ints, Ints]]  # training and test rows of every fold
+    seed: int
+    honest: bool  # whether training rows are shown as `fit_transform` has them; those of a large table are transformed
+
+    @property
+    def enough(self) -> bool:
+        """Whether there is something to judge columns by."""
+        known = ~np.isnan(self.Y).all(axis=1)
+        return bool(known.sum() >= _FEWEST_ROWS and self.Y.shape[1] <= _MOST_TARGETS and len(self.cuts) > 1)
+
+
+class _Block(NamedTuple):
+    """Columns that may be added, and what makes them of new rows."""
+
+    maker: LevelMeans | TextNumbers
+    columns: Floats
+
+
+class AddedColumns(BaseEstimator):  # type: ignore[misc]
+    """Means of the target by level, and numbers of text, for the columns where they help."""
+
+    _schema: ClassVar[dict[str, Rule]] = {
+        "level_means_": Items(Instance(LevelMeans)),
+        "text_numbers_": Items(Instance(TextNumbers), alike=False),
+    }
+
+    def __init__(self) -> None:
+        self.level_means_: list[LevelMeans] = []
+        self.text_numbers_: list[TextNumbers] = []
+
+    def fit_transform(
+        self,
+        texts: Mapping[int, NDArray[np.object_]],
+        long: set[int],
+        T: Floats,
+        categorical: NDArray[np.bool_],
+        learned: LearnedFrom,
+    ) -> Floats:
+        """Columns (n, added) for training rows, of which T (n, d) is known already; of the columns in `long` the levels are too many for T."""
+        blocks = [*self._of_levels(texts, learned), *self._of_texts(texts, long, learned)]
+        pilot = _Pilot(T, categorical, learned, len(blocks))
+        taken = [block for block in blocks if pilot.is_better_with(block.columns)]
+        self.level_means_ = [block.maker for block in taken if isinstance(block.maker, LevelMeans)]
+        self.text_numbers_ = [block.maker for block in taken if isinstance(block.maker, TextNumbers)]
+        return np.hstack([np.zeros((len(T), 0)), *(block.columns for block in taken)])
+
+    def _of_levels(self, texts: Mapping[int, NDArray[np.object_]], learned: LearnedFrom) -> Iterator[_Block]:
+        fewest = _FEWEST_A_LEVEL if learned.honest else _FEWEST_A_LEVEL_OF_LARGE
+        for column, levels in texts.items():
+            shown = levels[levels != ""]
+            if len(shown) >= fewest * len(set(shown)):
+                means = LevelMeans().fit(levels, learned.Y, learned.weight, column)
+                yield _Block(means, without_own(levels, learned.Y, learned.weight, learned.cuts))
+
+    def _of_texts(
+        self, texts: Mapping[int, NDArray[np.object_]], long: set[int], learned: LearnedFrom
+    ) -> Iterator[_Block]:
+        for column in sorted(long):
+            numbers = TextNumbers().fit(texts[column], column, learned.seed)
+            yield _Block(numbers, numbers.transform(texts[column]))
+
+    def transform(self, texts: Mapping[int, NDArray[np.object_]]) -> Floats:
+        """Columns (m, added) of rows whose text is given by column."""
+        return np.hstack([maker.transform(texts[maker.column_]) for maker in self.makers])
+
+    @property
+    def makers(self) -> list[LevelMeans | TextNumbers]:
+        """What makes the columns, in their order."""
+        return [*self.level_means_, *self.text_numbers_]
+
+    @property
+    def source_(self) -> NDArray[np.intp]:
+        """Number of the column of the table that each column is made of."""
+        widths = [len(means.prior_) for means in self.level_means_] + [
+            len(text.components_) for text in self.text_numbers_
+        ]
+        return np.repeat(np.array([maker.column_ for maker in self.makers], dtype=np.intp), widths)
+
+
+class _Pilot:
+    """Boosting of few trees on some of the training rows: what it leaves of the targets says what further columns are worth."""
+
+    def __init__(self, T: Floats, categorical: NDArray[np.bool_], learned: LearnedFrom, n_blocks: int) -> None:
+        known = ~np.isnan(learned.Y).all(axis=1)
+        step = max(-(-int(known.sum()) // _PILOT_ROWS), 1)
+        self._seed, self._weight = learned.seed, learned.weight
+        self._cuts = [(train[::step], test[::step]) for train, test in learned.cuts[:_PILOT_CUTS]] if n_blocks else []
+        self._left = learned.Y[:, :_PILOT_TARGETS].copy()
+        with one_openmp_thread():
+            self._left -= self._of_trees(T, categorical)
+        # Of what is left every part is learned from the others: only tested rows have something left.
+        tests = [test for _, test in self._cuts]
+        self._cuts = [(np.concatenate([*tests[:k], *tests[k + 1 :]]), test) for k, test in enumerate(tests)]
+
+    def is_better_with(self, columns: Floats) -> bool:
+        """Whether columns (n, k) tell something of what is left of the targets, which then is less."""
+        scale = np.nanstd(columns, axis=0)
+        numbers = np.nan_to_num((columns - np.nanmean(columns, axis=0)) / np.where(scale > 0, scale, 1.0))
+        left = self._left - self._predicted(numbers, RidgeCV(_PILOT_PENALTIES))
+        rows = np.concatenate([test for _, test in self._cuts])
+        falls = (self._weight[:, None] * (self._left**2 - left**2))[rows]
+        falls = falls[~np.isnan(falls)]
+        before = np.nansum((self._weight[:, None] * self._left**2)[rows])
+        gain = float(falls.sum())
+        helps = gain > _GAIN * before and gain > _SURE * float(falls.std()) * np.sqrt(len(falls))
+        if helps:
+            self._left = left
+        return bool(helps)
+
+    def _of_trees(self, T: Floats, categorical: NDArray[np.bool_]) -> Floats:
+        """What trees say of the rows that are tested (n, q), 0 of all others."""
+        trees = HistGradientBoostingRegressor(
+            max_iter=_PILOT_TREES,
+            max_leaf_nodes=_PILOT_LEAVES,
+            categorical_features=categorical,
+            early_stopping=False,
+            random_state=self._seed,
+        )
+        return self._predicted(T, trees if T.shape[1] else DummyRegressor())
+
+    def _predicted(self, X: Floats, model: Any) -> Floats:
+        predicted = np.zeros_like(self._left)
+        for (train, test), k in product(self._cuts, range(self._left.shape[1])):
+            train = train[~np.isnan(self._left[train, k])]
+            if len(train) and len(test):
+                model.fit(X[train], self._left[train, k], sample_weight=self._weight[train])
+                predicted[test, k] = model.predict(X[test])
+        return predicted
