@@ -114,7 +114,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     UserWarning
         `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; a class is never
         predicted; rows to predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing,
-        columns missing together, and observed values where others are missing); a column of free text is left out; words in a column of numbers or
+        columns missing together, and observed values where others are missing); a column of text that tells
+        nothing of the target is left out; words in a column of numbers or
         dates are missing, and categories that `fit` never saw; a frame lacks columns, or has others.
 
     See Also
@@ -133,6 +134,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     Probabilities of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
     where there are more), each counted once.
+    Of a column with more than 40 categories the mean of the target by category may stand for the category: from rows of other folds, shrunk as
+    random effects are. Of text with more than 250 different values truncated singular vectors of the TF-IDF of character n-grams may be columns.
+    Each is taken where a ridge regression on it tells something of what boosting leaves out of fold.
 
     Examples
     --------
@@ -200,7 +204,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         Parameters
         ----------
         X : frame (pandas, polars, Arrow), array with NaN, sparse matrix or Observed, shape (n, d)
-            Numbers, booleans, categories, text of few levels and dates; missing entries are NaN, None or NA.
+            Numbers, booleans, categories, text and dates; missing entries are NaN, None or NA.
         y : array-like of shape (n,)
             Labels; NaN, None or NA where unknown, of which a warning says how many there are. Classes keep the type of the labels.
         sample_weight : array-like of shape (n,), default=None
