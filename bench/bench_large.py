@@ -200,7 +200,9 @@ def main() -> None:
     parser.add_argument("--learners", default=",".join(LEARNERS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--report", action="store_true", help="print `report_` of every fit")
-    parser.add_argument("--quick", action="store_true", help="25,000 rows, once: shows that it runs, decides no bar")
+    parser.add_argument(
+        "--quick", action="store_true", help="two worlds of 21,000 rows, once, without peers: decides no bar"
+    )
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -208,12 +210,24 @@ def main() -> None:
         name, learner, n, seed = options.one
         print(json.dumps(measured(name, learner, int(n), int(seed))))
         return
-    repeats = 1 if options.quick else options.repeats
+    if options.quick:
+        options.world, options.rows, options.learners, options.repeats = (
+            "categories,low_rank_numbers",
+            21_000,
+            "lacunar",
+            1,
+        )
     learners = [name for name in options.learners.split(",") if name != "lightgbm" or importlib.util.find_spec(name)]
     for name in options.world.split(","):
-        n = 25_000 if options.quick else options.rows or WORLDS[name][1]
+        n = options.rows or WORLDS[name][1]
         for learner in learners:
-            show(name, learner, n, [in_a_process(name, learner, n, seed) for seed in range(repeats)], options.report)
+            show(
+                name,
+                learner,
+                n,
+                [in_a_process(name, learner, n, seed) for seed in range(options.repeats)],
+                options.report,
+            )
 
 
 if __name__ == "__main__":

@@ -276,3 +276,19 @@ def test_parts_of_a_training_set_know_what_they_test():
     assert not sample.large
     assert np.array_equal(sample.tested, np.arange(30))
     assert not set(sample.Y[:, 0]) & set(range(0, 100, 10))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "an outlier later on", "categories"])
+def test_views_made_in_batches_are_those_made_at_once(small, kind):
+    X, y = low_rank(600)
+    if kind == "an outlier later on":
+        X[400, 3] = 1e4
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
+    if kind == "categories":
+        table["word"] = np.array(list("abc"), dtype=object)[np.arange(600) % 3]
+    model = LacunarRegressor(members=["linear"]).fit(table, y)
+    view = model._viewed(base.Table.of(table), np.arange(600), base.Remarks())
+    whole = model.views_.transform(table)
+    assert (view.Z is view.T) == (kind == "numbers")
+    assert np.array_equal(view.Z, whole.Z.astype(np.float32), equal_nan=True)
+    assert np.array_equal(view.T, whole.T.astype(np.float32), equal_nan=True)
