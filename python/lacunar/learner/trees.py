@@ -41,7 +41,8 @@ Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
 LEAST = 1e-4  # probability that a member may give a class
-_TREES = (50, 120)  # of a forest, as many as rows between these: more gain nothing on rows out of sample
+_FIRST_TREES, _MOST_TREES = 50, 300  # of a forest
+_LEAST_GAIN = 0.02  # of the loss out of bag, below which the last doubling of a forest is the last
 _SMALLEST_TREES = 10  # of a forest cut short
 _TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
 _PATIENCE = 10  # iterations without a gain on the rows held out, after which a boosting stops
@@ -622,21 +623,38 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         return self._out_of_bag(model, training) if training.independent else self._by_cut(training, rows, target)
 
     def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Forest:
-        wished, final = _wished_trees(training), training.final
+        """A forest that is doubled until that gains little out of bag, or time runs out."""
+        final = training.final
         rows, target, weight = rows[final], target[final], training.weights(final)
-        started, pilot = perf_counter(), wished if np.isinf(training.deadline) else _SMALLEST_TREES
-        model = self._model(training, pilot)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
-            model.fit(rows, target, sample_weight=weight)
-            a_tree = max(perf_counter() - started, TICK) / pilot
-            usable = USABLE * training.left() / _forests(training)
-            more = wished if pilot == wished else int(np.clip(usable / a_tree, pilot, wished))
-            if more > pilot:
-                model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=weight)
-        if more < wished:
-            training.shortened[self.name] = f"{more} of {wished} trees"
+        started, loss, most = perf_counter(), np.inf, _MOST_TREES
+        trees = _FIRST_TREES if np.isinf(training.deadline) else _SMALLEST_TREES
+        model = self._model(training, trees)
+        while True:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
+                model.set_params(n_estimators=trees).fit(rows, target, sample_weight=weight)
+            if training.hurried:
+                a_tree = max(perf_counter() - started, TICK) / trees
+                usable = USABLE * training.left() / _forests(training)
+                most = int(np.clip(trees + usable / a_tree, trees, _MOST_TREES))
+            last, loss = loss, self._loss(self._left_out(model, training), training)
+            if trees >= _FIRST_TREES and loss > (1 - _LEAST_GAIN) * last:
+                return model
+            if trees == most:
+                break
+            trees = min(2 * trees, most)
+        if trees < _MOST_TREES:
+            training.shortened[self.name] = f"{trees} of up to {_MOST_TREES} trees"
         return model
+
+    def _loss(self, values: Floats, training: TrainingSet) -> float:
+        """The loss of values of the rows that the forest learns from."""
+        final = training.final
+        if training.labels is None:
+            losses = ((values - training.Y[final]) ** 2).mean(axis=1)
+        else:
+            losses = -values[np.arange(len(final)), training.labels[final]]
+        return float(np.average(losses, weights=training.weights(final)))
 
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         target = training.labels if training.labels is not None else training.Y
@@ -651,7 +669,8 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         return make(
             n_estimators=n_trees,
             bootstrap=True,
-            oob_score=training.independent,
+            oob_score=True,
+            warm_start=True,
             min_samples_leaf=leaf,
             max_features=features,
             random_state=training.seed,
@@ -683,8 +702,10 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
             if not len(train):
                 values.append(np.zeros((len(test), training.n_classes or training.Y.shape[1])))
                 continue
-            model = self._model(training, n_trees).fit(
-                rows[train], target[train], sample_weight=training.weights(train)
+            model = (
+                self._model(training, n_trees)
+                .set_params(oob_score=False)
+                .fit(rows[train], target[train], sample_weight=training.weights(train))
             )
             predicted = Trees.of_forest(model, rows.shape[1]).sums(training.view.T[test], training.n_jobs)
             if training.n_classes:
@@ -695,10 +716,6 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         values = self.trees_.sums(view.T, n_jobs)
         return log_chances(values) if self.n_classes_ else values
-
-
-def _wished_trees(training: TrainingSet) -> int:
-    return int(np.clip(training.n, *_TREES))
 
 
 def _forests(training: TrainingSet) -> float:
