@@ -24,6 +24,8 @@ from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
 from lacunar.learner.added import LearnedFrom
+from lacunar.learner.dependence import FEWEST_ROWS as FEWEST_DEPENDENT
+from lacunar.learner.dependence import MOST_ROWS_LOOKED_AT, grouping_column, neighbours_are_alike
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
@@ -35,6 +37,7 @@ from lacunar.learner.views import Reads, TableViews, TrainingSet, View, drawn
 from lacunar.lowrank.gaussian import check_prices
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
+from lacunar.observed.cells import cut
 from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import SparseMissing, TakesMissing, refuse_file, unmasked
 from lacunar.observed.names import absent_columns, columns_by_name
@@ -490,8 +493,20 @@ class LacunarBase(TakesMissing):
         if target.groups is not None:
             groups = np.zeros(n, dtype=np.intp)
             groups[rows] = target.groups
-        splits = check_cv(self.cv, whole, classifier=target.labels is not None).split(np.zeros((n, 1)), whole, groups)
-        return self._checked_cuts([(np.sort(train), np.sort(test)) for train, test in splits], rows, n), False
+        return self._checked_cuts(self._splits(whole, groups, labels=target.labels is not None), rows, n), False
+
+    def _splits(self, y: NDArray[Any], groups: Ints | None, *, labels: bool) -> list[Cut]:
+        """What a splitter makes of all rows of the table."""
+        splitter = check_cv(self.cv, y, classifier=labels)
+        try:
+            splits = list(splitter.split(np.zeros((len(y), 1)), y, groups))
+        except ValueError as error:
+            if groups is None and "groups" in str(error):
+                raise ValueError(
+                    f"fit must be told the groups that {type(splitter).__name__} keeps together; got groups=None. Pass groups=, one for each row of X."
+                ) from None
+            raise
+        return [(np.sort(train), np.sort(test)) for train, test in splits]
 
     def _checked_cuts(self, splits: list[Cut], rows: Ints, n: int) -> list[Cut]:
         """A splitter's parts of all n rows as cuts of the kept rows."""
@@ -505,6 +520,33 @@ class LacunarBase(TakesMissing):
                 "folds, KFold, StratifiedKFold, GroupKFold with fit(..., groups=...), or TimeSeriesSplit."
             )
         return cuts
+
+    def _warn_of_dependence(self, table: Table, rows: Ints, judged: TrainingSet, residuals: Floats) -> None:
+        """Say once that a column names groups, or that neighbours are alike, where the folds take rows as independent; of the tested `rows`."""
+        if not (self.cv is None or isinstance(self.cv, Integral)) or judged.grouped or judged.n < FEWEST_DEPENDENT:
+            return
+        name = self._grouping_column(table, rows, judged)
+        if name is not None:
+            warn_user(
+                f"rows of one {cut(name)!r} are alike, in other columns and in what is to be predicted: scores, weights of members and intervals are those of new "
+                f"rows of a {cut(name)!r} that training has seen. If rows to predict are of other ones, pass groups= to fit, such as that column, and leave the "
+                "column out of X.",
+            )
+        elif neighbours_are_alike(residuals, judged.labels, judged.Y):
+            warn_user(
+                "errors out of fold of neighbouring rows are alike: rows seem to be in the order of time, or of groups, and scores, weights of members and intervals "
+                "are those of new rows between them. If rows to predict are later ones, use cv=TimeSeriesSplit(5); if they are of other groups, pass groups= to fit.",
+            )
+
+    def _grouping_column(self, table: Table, rows: Ints, judged: TrainingSet) -> Any:
+        """The name of a column that names groups; None where there is none, or the table is sparse."""
+        if sp.issparse(table.X) or isinstance(table.X, Observed):
+            return None
+        rows = rows[:MOST_ROWS_LOOKED_AT]
+        cells = self.views_.encoder_._columns(table.take(rows), reset=False)
+        of_column, n = self.views_.source_[self.views_.places_], len(rows)
+        columns = ((self._table_names()[j], column.values, of_column != j) for j, column in enumerate(cells))
+        return grouping_column(columns, judged.as_came.Z[:n, : len(of_column)], judged.Y[:n])
 
     def _sample(self, rows: Ints, labels: Ints | None) -> Ints:
         """Places among `rows` of those that members learn from: all of them, or as many as the memory limit allows."""
@@ -576,6 +618,7 @@ class LacunarBase(TakesMissing):
             independent=independent,
             units=units if large else None,
             learned=cuts[0][0] if large and (self.cv is None or isinstance(self.cv, Integral)) else None,
+            grouped=target.groups is not None,
             weight=target.weight,
             posterior=self.posterior_,
             seed=self.seed_,

@@ -112,7 +112,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     Warns
     -----
     UserWarning
-        `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; a class is never
+        A column names groups of like rows, or neighbouring rows are alike, and neither `groups` nor a splitter says so (from 100 rows on); `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; a class is never
         predicted; rows to predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing,
         columns missing together, and observed values where others are missing); a column of text that tells
         nothing of the target is left out; words in a column of numbers or
@@ -243,6 +243,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         self._settle_order(self.target_variance_, self.ensemble_, thinned)
         self.offsets_ = self._tuned(logs, judged)
         self._warn_of_classes(logs, judged)
+        assert judged.labels is not None
+        one_hot = judged.labels[:, None] == np.arange(len(self.classes_))
+        self._warn_of_dependence(table, rows[tested], judged, one_hot - np.exp(logs))
         return self
 
     def _extra_missing(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:

@@ -115,7 +115,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Warns
     -----
     UserWarning
-        `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; rows to predict lack
+        A column names groups of like rows, or neighbouring rows are alike, and neither `groups` nor a splitter says so (from 100 rows on); `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; rows to predict lack
         other entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing together, and
         observed values where others are missing); a column of text that tells nothing of the target is left
         out; words in a column of numbers or dates are missing, and categories
@@ -243,6 +243,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             ensemble, values, judged, tested = self._trained(table, view, rows, target, until)
             self.ensembles_.append(ensemble)
             self._fit_deviations(judged, values)
+            if n_left == len(patterns):
+                self._warn_of_dependence(table, rows[tested], judged, judged.Y - values)
             self.targets_.append(targets)
             self.out_of_fold_[np.ix_(rows[tested], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]

@@ -104,6 +104,7 @@ class TrainingSet:
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
     learned: Ints | None = None  # rows that cuts and the final models learn from, None for all
     share_after: float = 1.0  # of the rows, that what is computed after the members learns from
+    grouped: bool = False  # whether the rows' groups are known
     independent: bool = True  # whether a row tells as much of one that is left out with it as of any other
 
     @property
