@@ -301,6 +301,23 @@ def test_weights_weigh():
     assert np.corrcoef(table["a"][:100], table["b"][:100])[0, 1] > 0.8
 
 
+def test_shifts_of_what_is_drawn():
+    frame = holes(pair().assign(n=lambda t: (3 * t["a"]).round()))
+    imputer = MultipleImputer(2, sweeps=2).fit(frame)
+    for plain, moved in zip(imputer.draws(), imputer.draws(delta={"a": 0.5, "n": -2}), strict=True):
+        for name, shift in (("a", 0.5), ("n", -2.0), ("b", 0.0)):
+            np.testing.assert_allclose(moved[name] - plain[name], shift * frame[name].isna())
+    means = [imputer.analyse(lambda t: (t["a"].mean(), 0.01), delta={"a": d}).estimate[0] for d in (0.0, 1.0)]
+    np.testing.assert_allclose(means[1] - means[0], frame["a"].isna().mean())
+    for bad in ({"z": 1.0}, {"a": np.nan}, {"n": 0.5}):
+        with pytest.raises(ValueError, match="delta must give"):
+            imputer.draws(delta=bad)
+    passive = MultipleImputer(2, sweeps=2, passive={"b": "a + 1"}).fit(frame)
+    for name in ("a", "b"):
+        with pytest.raises(ValueError, match="delta must leave out"):
+            passive.draws(delta={name: 1.0})
+
+
 # -- what is hard -------------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -310,7 +311,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
 
     # -- draws --------------------------------------------------------------------------------------------------------------
 
-    def draws(self, X: Any = None) -> Iterator[Any]:
+    def draws(self, X: Any = None, delta: Mapping[str, float] | None = None) -> Iterator[Any]:
         """Completed tables, one for each imputation.
 
         Parameters
@@ -318,6 +319,9 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         X : frame or array-like, shape (m, d), default=None
             New rows, which are drawn by the models of the training table, all of them together. None, and the training table itself,
             give the draws of `fit`.
+        delta : dict, default=None
+            Columns of numbers to what is added to their drawn values: entries that are missing because of their own values lie off what
+            the others say, and a conclusion holds for as long as it survives such shifts.
 
         Returns
         -------
@@ -325,31 +329,54 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
             Of the kind of X: frames keep their names, index and types.
         """
         check_is_fitted(self)
+        shifts = self._shifts(delta or {})
         if X is None:
             if not hasattr(self, "_training"):
                 raise ValueError(
                     "X must be the training table where the model was loaded from a file, which does not hold it; got None. Pass the table: "
                     "its draws are those of fit."
                 )
-            return self._training_draws(self._training)
+            return self._training_draws(self._training, shifts)
         table = read_table(self, X, reset=False)
         values = table.values(self.columns_)
         if _digest(values) == self.rows_:
-            return self._training_draws(table)
-        return self._new_draws(table, values)
+            return self._training_draws(table, shifts)
+        return self._new_draws(table, values, shifts)
 
-    def _training_draws(self, table: Table) -> Iterator[Any]:
+    def _training_draws(self, table: Table, shifts: Mapping[int, float]) -> Iterator[Any]:
         missing = [np.flatnonzero(v.missing) for v in table.values(self.columns_)]
         for k in range(len(self.seeds_)):
             drawn = {j: part[k] for j, part in enumerate(self.imputed_) if part is not None}
-            yield table.filled(self._shown(drawn, missing), self.columns_)
+            yield table.filled(self._shown(drawn, missing, shifts), self.columns_)
 
-    def _shown(self, drawn: Mapping[int, Floats], missing: list[Ints]) -> dict[int, tuple[Ints, Floats]]:
+    def _shown(
+        self, drawn: Mapping[int, Floats], missing: list[Ints], shifts: Mapping[int, float]
+    ) -> dict[int, tuple[Ints, Floats]]:
         """Rows and values of the columns whose missing cells are filled."""
         kept = set(self.keep_missing or [])
-        return {j: (missing[j], values) for j, values in drawn.items() if self.columns_[j].name not in kept}
+        shown = {j: values for j, values in drawn.items() if self.columns_[j].name not in kept}
+        return {j: (missing[j], values + shifts.get(j, 0.0)) for j, values in shown.items()}
 
-    def _new_draws(self, table: Table, values: list[Values]) -> Iterator[Any]:
+    def _shifts(self, delta: Mapping[str, float]) -> dict[int, float]:
+        """`delta` by the places of the columns."""
+        places = {column.name: j for j, column in enumerate(self.columns_) if column.kind in ("number", "whole")}
+        text = " ".join((self.passive or {}).values())
+        for name, shift in delta.items():
+            whole_shift = (
+                name not in places or self.columns_[places[name]].kind == "number" or float(shift).is_integer()
+            )
+            if name not in places or not np.isfinite(shift) or not whole_shift:
+                raise ValueError(
+                    f"delta must give columns of numbers, {listed(places)}, finite shifts, whole ones for whole numbers; got {shift!r} for "
+                    f"{name!r}. Correct it."
+                )
+            if name in (self.passive or {}) or re.search(rf"\b{re.escape(name)}\b", text):
+                raise ValueError(
+                    f"delta must leave out columns that passive names, which would no longer follow; got {name!r}. Shift another column."
+                )
+        return {places[name]: float(shift) for name, shift in delta.items()}
+
+    def _new_draws(self, table: Table, values: list[Values], shifts: Mapping[int, float]) -> Iterator[Any]:
         plan, observed = self._plan(values, self._wishes(), None)
         missing = [np.flatnonzero(v.missing) for v in values]
         shown = {t.place: v.missing[t.missing] for t in plan.targets for v in [values[t.place]]}
@@ -365,9 +392,11 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
             filled |= {
                 j: np.full(len(missing[j]), p.sample[0]) for j, p in enumerate(self.learned_) if len(p.sample) == 1
             }
-            yield table.filled(self._shown(filled, missing), self.columns_)
+            yield table.filled(self._shown(filled, missing, shifts), self.columns_)
 
-    def analyse(self, analysis: Callable[[Any], Any], X: Any = None) -> PooledResult:
+    def analyse(
+        self, analysis: Callable[[Any], Any], X: Any = None, delta: Mapping[str, float] | None = None
+    ) -> PooledResult:
         """The same analysis of every completed table, pooled by Rubin's rules.
 
         Parameters
@@ -377,12 +406,14 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
             tuple (estimate, covariance).
         X : frame or array-like, shape (m, d), default=None
             As in `draws`.
+        delta : dict, default=None
+            As in `draws`.
 
         Returns
         -------
         pooled : PooledResult
         """
-        return analysed(analysis, self.draws(X))
+        return analysed(analysis, self.draws(X, delta))
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not belong together."""
