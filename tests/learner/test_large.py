@@ -186,6 +186,18 @@ def test_rare_classes_are_learned(small):
     assert rare[labels == "rare"].mean() > 5 * rare[labels != "rare"].mean()
 
 
+def test_a_class_of_few_rows_is_in_every_pilot(small, monkeypatch):
+    monkeypatch.setattr(trees, "_PILOT_OF_LATENT", 50)
+    X, _ = thresholds(900)
+    labels = np.zeros(900, dtype=int)
+    labels[[5, 300, 800]] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one is never predicted
+        chances = LacunarClassifier(members=["boosting"]).fit(X, labels).predict_proba(X)
+    assert np.isfinite(chances).all()
+    assert np.median(chances[:, 1]) < 0.05
+
+
 def test_categories_and_text(small):
     X, y = thresholds(800)
     level = np.random.default_rng(1).integers(6, size=800)

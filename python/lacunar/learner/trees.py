@@ -30,10 +30,10 @@ from lacunar._threads import one_openmp_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE
-from lacunar.learner.views import Reads, TrainingSet, View
+from lacunar.learner.views import Reads, TrainingSet, View, drawn
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, Word, floats, whole
-from lacunar.uncertainty.shift import evenly, log_softmax
+from lacunar.uncertainty.shift import log_softmax
 
 T = TypeVar("T", bound="Trees")
 Boosting: TypeAlias = HistGradientBoostingClassifier | HistGradientBoostingRegressor
@@ -528,7 +528,11 @@ def worth_reading(training: TrainingSet) -> Reads:
     """
     assert training.posterior is not None
     train, test = training.cuts[0]
-    train = train[evenly(len(train), _PILOT_OF_LATENT)]
+    labels = None if training.labels is None else training.labels[train]
+    if labels is not None and not np.ptp(labels):
+        return "columns"
+    if len(train) > _PILOT_OF_LATENT:
+        train = train[drawn(labels, len(train), _PILOT_OF_LATENT / len(train), 1, training.seed)]
     some = np.union1d(train, test)
     part, cut = training.take(some), (np.searchsorted(some, train), np.searchsorted(some, test))
     part = replace(part, view=part.view.with_latent(training.posterior))
