@@ -127,6 +127,14 @@ def parser() -> argparse.ArgumentParser:
     impute.add_argument("--n-jobs", type=int, default=1, help="processors, -1 for all")
     for command in (compare, fit):
         command.add_argument(
+            "--groups",
+            metavar="COLUMN",
+            help="the person, place or batch that a row belongs to: rows of one share a fold, and learners do not see it",
+        )
+        command.add_argument(
+            "--time", metavar="COLUMN", help="numbers or dates: learners are tested on later rows than they learn from"
+        )
+        command.add_argument(
             "--target", metavar="COLUMN", help="default: a column named target, class, y, label or outcome, or the last"
         )
         command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
@@ -285,7 +293,16 @@ def _problem(args: argparse.Namespace) -> Problem:
     from lacunar.comparison import load_problem
     from lacunar.comparison.terminal import about
 
-    problem = load_problem(args.table, args.target, args.task, drop=args.drop, use=args.use, **_reading(args))
+    problem = load_problem(
+        args.table,
+        args.target,
+        args.task,
+        drop=args.drop,
+        use=args.use,
+        groups=args.groups,
+        time=args.time,
+        **_reading(args),
+    )
     _say(args, *about(problem))
     return problem
 

@@ -332,7 +332,7 @@ def test_a_named_member_that_has_nothing_to_learn_from_is_told():
         ({"members": []}, "members of a LacunarRegressor must be.*at least one"),
         ({"cv": 1}, "cv"),
         ({"time_limit": 0}, "time_limit"),
-        ({"cv": [(np.arange(5), np.arange(5, 9))]}, "every row"),
+        ({"cv": [(np.arange(5), np.arange(5, 9)), (np.arange(5), np.arange(8, 12))]}, "1 of them more than once"),
     ],
 )
 def test_wrong_parameters(parameters, match):

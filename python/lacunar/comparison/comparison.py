@@ -105,7 +105,7 @@ class Comparison:
     @property
     def n_rows(self) -> int:
         """Rows that learners are compared on: all, or of a large table a sample."""
-        return sum(map(len, self.splits[0]))
+        return max(sum(map(len, split)) for split in self.splits)
 
     def undecided(self) -> str:
         """Why there is no best learner, in a sentence with the remedy; "" where there is one. A constant alone is none."""

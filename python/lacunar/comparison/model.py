@@ -15,6 +15,7 @@ from lacunar._state import all_or_nothing
 from lacunar.comparison.cells import UserError, listed, pandas_module
 from lacunar.comparison.learners import Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
+from lacunar.comparison.rival import fitted_as_told
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed.cells import Reading, cut
 from lacunar.observed.door import plain_target
@@ -80,9 +81,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         """Fit to a problem that was read from a table; with `frames` to its columns as they are, otherwise to numbers made of them."""
         self._columns_of(problem)
         self.frames_ = frames
-        self.estimator.fit(
-            fitted_columns(problem.frame, problem.source, problem.encoder)[0] if frames else problem.X, problem.y
-        )
+        rows = fitted_columns(problem.frame, problem.source, problem.encoder)[0] if frames else problem.X
+        fitted_as_told(self.estimator, rows, problem.y, problem)
         return self
 
     def _columns_of(self, problem: Problem) -> None:

@@ -61,10 +61,12 @@ class Problem:
     y: NDArray[Any]  # text labels or numbers
     encoder: TableEncoder
     notes: list[str]
-    units: NDArray[np.intp]  # a number a row, the same for copies of a row, which share a fold
+    units: NDArray[np.intp]  # a number a row, the same for rows of a group, or else copies of a row, which share a fold
     labels: NDArray[Any] | None = (
         None  # what the target's column holds of each of `classes`: whole numbers, booleans, text
     )
+    groups: str | None = None  # the column that names groups
+    time: str | None = None  # the column by which rows are in order
 
     @property
     def missing_share(self) -> float:
@@ -84,6 +86,8 @@ def load_problem(
     *,
     drop: Iterable[str] = (),
     use: Iterable[str] = (),
+    groups: str | None = None,
+    time: str | None = None,
     **how: Any,
 ) -> Problem:
     """Read a table, choose target and task, drop rows without a target, leave out identifiers, encode.
@@ -97,6 +101,10 @@ def load_problem(
     task : {"classification", "regression"}, optional
     drop, use : sequences of str
         Columns to leave out, and columns to keep although they look like identifiers.
+    groups : str, optional
+        Column that names groups of rows, which share a fold; learners do not see it.
+    time : str, optional
+        Column of numbers or dates by which rows are put in order.
     **how
         Goes to `read_table`.
 
@@ -127,15 +135,18 @@ def load_problem(
     notes.append(f"Target: {cut(name)} ({why}).")
     left_out = named_columns(drop, names, table.source, "--drop")
     used = named_columns(use, names, table.source, "--use")
-    frame, y = table.frame.drop(columns=list({name, *left_out})), values_of(table.frame[name])
+    in_order, groups, time = _in_order(table, name, groups, time, names, notes)
+    frame, y = in_order.drop(columns=list({name, *left_out} - {groups})), values_of(in_order[name])
     known = ~np.isnan(y) if y.dtype.kind == "f" else y != ""
+    places = np.asarray(frame.index)[known]
     frame, y = _labelled(frame, y, known, name, table.source, notes)
+    units = None if groups is None else _units_of_groups(frame.pop(groups), groups, table.source)
     _refuse_infinity(y, name, table.source)
     guessed, reason = guess_task(y)
     notes.append(f"Task: {task} (as asked)." if task else f"Task: {guessed} ({reason}; --task overrides).")
     task = task or guessed
     y = _target_values(y, task, name, why, table)
-    labels = labels_of(_as_came(data, name, table), known, y) if task == "classification" else None
+    labels = labels_of(_as_came(data, name, table), places, y) if task == "classification" else None
     frame = _without_identifiers(frame, set(used), notes)
     if not frame.shape[1]:
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
@@ -147,10 +158,62 @@ def load_problem(
     # The cells were read before the encoder saw them: new rows are to be read in that way.
     encoder.readings_ = [table.readings.get(name) for name in frame.columns]
     notes += _about(frame, encoder)
-    units = units_of(_as_numbers(frame))
-    alarms = [*_repeated(units), *_rare(y, task), *_sentinels(frame, y, name, task), *leaks(frame, y, name, task)]
+    copies = units_of(_as_numbers(frame))
+    alarms = [
+        *(_repeated(copies) if units is None else []),
+        *_rare(y, task),
+        *_sentinels(frame, y, name, task),
+        *leaks(frame, y, name, task),
+    ]
     notes += [f"Warning: {text}" for text in alarms]
-    return Problem(table.source, name, task, frame, X, y, encoder, notes, units, labels)
+    units = copies if units is None else units
+    return Problem(table.source, name, task, frame, X, y, encoder, notes, units, labels, groups, time)
+
+
+def _in_order(
+    table: Table, target: str, groups: str | None, time: str | None, names: list[str], notes: list[str]
+) -> tuple[pd.DataFrame, str | None, str | None]:
+    """The rows, by time where a column says so, and the columns of groups and of time by their names in the table."""
+    if groups is not None and time is not None:
+        raise UserError(
+            f"--groups {cut(groups)!r} and --time {cut(time)!r} ask for two kinds of folds. Leave one out.", 2
+        )
+    frame = table.frame.reset_index(drop=True)  # the index says where a row was
+    if groups is None and time is None:
+        return frame, None, None
+    option, wish = ("--groups", groups) if time is None else ("--time", time)
+    column = _known(str(wish), names, table.source, option)
+    if column == target:
+        raise UserError(f"{option} {cut(column)!r} is the target. Name another column.", 2)
+    if time is None:
+        notes.append(f"Rows of one {cut(column)} share a fold, and learners do not see it (--groups).")
+        return frame, column, None
+    notes.append(f"Rows are in the order of {cut(column)}, and learners are tested on later rows (--time).")
+    order = np.argsort(_times(table, column), kind="stable")
+    return frame.iloc[order], None, column
+
+
+def _times(table: Table, column: str) -> NDArray[np.float64]:
+    """Numbers, or days of dates (n,), none missing."""
+    encoder = TableEncoder()
+    encoded = np.asarray(encoder.fit_transform(table.frame[[column]]), dtype=np.float64)
+    if encoder.kinds_[0] not in ("number", "date", "datetime"):
+        raise UserError(
+            f"--time {cut(column)!r} must hold numbers or dates; it holds a {encoder.kinds_[0]}. Name another column.",
+            2,
+        )
+    missing = np.flatnonzero(np.isnan(encoded[:, 0]))
+    if missing.size:
+        raise UserError(f"--time {cut(column)!r} is missing in row {missing[0]}. Leave such rows out.", 2)
+    return encoded[:, 0]
+
+
+def _units_of_groups(column: pd.Series[Any], name: str, source: str) -> NDArray[np.intp]:
+    """Numbers of the groups (n,)."""
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise UserError(f"--groups {cut(name)!r} is missing in row {missing[0]} of {source}. Leave such rows out.", 2)
+    return np.asarray(pandas_module().factorize(column)[0], dtype=np.intp)
 
 
 def _table_of(data: Any, how: dict[str, Any]) -> Table:
@@ -289,7 +352,7 @@ def _labelled(
     if not known.any():
         raise UserError(f"{source}: the target {cut(name)!r} is missing in every row. Choose another with --target.")
     if known.all():
-        return frame, y
+        return frame.reset_index(drop=True), y
     notes.append(
         f"{counted(int((~known).sum()), 'row')} without a target {'was' if (~known).sum() == 1 else 'were'} left out."
     )
@@ -375,20 +438,20 @@ def _as_came(data: Any, name: str, table: Table) -> Any:
     return data.iloc[:, place] if frame is data else frame[:, place].to_native()
 
 
-def labels_of(column: Any, known: NDArray[np.bool_], y: NDArray[Any]) -> NDArray[Any]:
+def labels_of(column: Any, places: NDArray[np.intp], y: NDArray[Any]) -> NDArray[Any]:
     """What the target's column holds of each of the sorted classes in `y`, in its type; text where types are mixed.
 
-    `y` are the texts of the rows (n,) of the column whose target is known.
+    `y` are the texts of the rows at `places` of the column (n,), those whose target is known.
     """
     classes, rows = np.unique(y, return_index=True)
     try:
-        labels = np.array(plain_target(column)[known][rows].tolist())
+        labels = np.array(plain_target(column)[places][rows].tolist())
     except TypeError:  # text beside others
         return classes
     if labels.dtype.kind not in "biuf":
         return np.char.strip(labels) if labels.dtype.kind == "U" else classes
     dtype = column.dtype if isinstance(getattr(column, "dtype", None), np.dtype) else None
-    if dtype is not None and dtype.kind == "f" and not known.all() and np.all(labels == np.round(labels)):
+    if dtype is not None and dtype.kind == "f" and len(places) < len(column) and np.all(labels == np.round(labels)):
         return labels.astype(np.int64)  # whole numbers, which are floating-point ones only where some are missing
     return labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
 

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import TimeSeriesSplit
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lacunar.comparison.cells import cut, listed
 from lacunar.comparison.learners import Learner
 from lacunar.comparison.metrics import Chances, Metric
 from lacunar.comparison.problem import Problem
+from lacunar.learner.base import LacunarBase
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+_OWN_SPLITS = 5  # in the order of time, of a learner that splits its training rows
 _HURRIED = 0.8  # share of the seconds it was told to keep that a learner in a hurry uses
 _POWERS = (0.0, 2.0)  # of the number of rows, by which what a fit costs may grow
 
@@ -127,7 +130,7 @@ def one_run(
             begun, start = perf_counter(), process_time()
             if told is not None:
                 model.set_params(time_limit=told)
-            model = model.fit(rows[train], problem.y[train])
+            model = fitted_as_told(model, rows[train], problem.y[train], problem, train)
             fitted = process_time()
             predicted = np.ravel(model.predict(rows[test]))
             done = process_time()
@@ -140,6 +143,14 @@ def one_run(
     return Run(
         k, s, test, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun, _shortened(model)
     )  # fmt: skip
+
+
+def fitted_as_told(model: Any, X: Any, y: Any, problem: Problem, rows: Any = slice(None)) -> Any:
+    """The model, fitted; one that has folds of its own is told the groups of the rows, or that they are in the order of time."""
+    if problem.time is not None and isinstance(model, LacunarBase):
+        model.set_params(cv=TimeSeriesSplit(_OWN_SPLITS))
+    told = {"groups": problem.units[rows]} if problem.groups is not None and isinstance(model, LacunarBase) else {}
+    return model.fit(X, y, **told)
 
 
 def _shortened(model: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold, TimeSeriesSplit
 
 from lacunar._random import generator
 from lacunar._threads import thread_count
@@ -36,8 +36,10 @@ _GRACE = 0.15  # of the time limit: what the others have when one fit has overru
 def make_splits(
     problem: Problem, folds: int, repeats: int, seed: int, most: int | None = None
 ) -> tuple[list[Split], bool]:
-    """The folds, of at most so many rows: copies of a row in one, stratified by class where every class has at least one row for each fold."""
+    """The folds, of at most so many rows, or splits in the order of time: groups or copies of a row in one, stratified by class where every class has at least one row for each fold."""
     rows = sampled_rows(problem, most, seed)
+    if problem.time is not None:
+        return [(rows[train], rows[test]) for train, test in TimeSeriesSplit(folds).split(rows)], False
     units = np.unique(problem.units[rows], return_inverse=True)[1]
     y = problem.y[rows][np.unique(units, return_index=True)[1]]  # of the first of every copies
     stratified = problem.task == "classification" and np.unique(y, return_counts=True)[1].min() >= folds
@@ -106,9 +108,10 @@ def evaluate(
     comparison : Comparison
         A learner that fails once is left out of later splits, and so are, where time is short, the dearest.
     """
+    repeats = repeats if problem.time is None else 1
     splits, stratified = make_splits(problem, folds, repeats, seed, _most_rows(problem, max_rows, time_limit))
     first, second = chosen_metrics(problem.task, metric, len(problem.classes))
-    rivals = [Rival(learner, cut=_too_many_rows(sum(map(len, splits[0])), learner)) for learner in competitors]
+    rivals = [Rival(learner, cut=_too_many_rows(sum(map(len, splits[-1])), learner)) for learner in competitors]
     comparison = Comparison(
         problem, rivals, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit
     )

@@ -44,6 +44,8 @@ def compare(
     use: str | Iterable[str] = (),
     learner: str | Iterable[str] = (),
     metric: str | None = None,
+    groups: str | None = None,
+    time: str | None = None,
     folds: int = 5,
     repeats: int = 3,
     time_limit: float | None = TIME_LIMIT,
@@ -70,6 +72,11 @@ def compare(
         Names of the learners that compete, as the table prints them; all by default.
     metric : {"error", "balanced-error", "log-loss", "brier", "auc", "rmse", "mae", "r2"}, default=None
         What decides; None is "error" for classes and "rmse" for numbers.
+    groups : str, default=None
+        Name of the column that says to which person, place or batch a row belongs. Rows of a group share a fold, and learners do not see the column.
+    time : str, default=None
+        Name of a column of numbers or dates. Rows are put in its order, and every learner is tested on later rows than it learns from, in `folds`
+        splits; there are no repeats.
     folds, repeats : int, default=5, 3
         Of the cross-validation.
     time_limit, fit_limit : float or None, default=120, None
@@ -131,7 +138,7 @@ def compare(
     }
     validate_parameter_constraints(_NUMBERS, numbers, caller_name="compare")
     only = names_of(learner, "learner")
-    problem = load_problem(data, target, task, drop=drop, use=use, **how)
+    problem = load_problem(data, target, task, drop=drop, use=use, groups=groups, time=time, **how)
     if verbose:
         for line in about(problem):
             print(visible(line), file=sys.stderr)
@@ -174,6 +181,7 @@ def run(
     different = n - repeats_in(problem.units)
     if different < 2 * folds:
         what = f"{n} rows" if different == n else f"{n} rows, {different} of them different,"
+        what = what if problem.groups is None else f"{different} groups"
         raise UserError(f"{problem.source}: {what} are too few for {folds} folds. Lower --folds, or bring more rows.")
     if max_rows and max_rows < 2 * folds:
         raise UserError(f"--max-rows must be at least {2 * folds} for {folds} folds, or 0 for all; got {max_rows}.", 2)
@@ -184,6 +192,7 @@ def run(
         competitors = [learner for learner in competitors if learner.name in names]
         missing = names - {learner.name for learner in competitors}
         competitors += [learner_named(problem.task, name) for name in sorted(missing)]
+    repeats = repeats if problem.time is None else 1
     with progress(competitors, folds * repeats, quiet) as (start, done):
         return evaluate(
             problem, competitors, folds=folds, repeats=repeats, seed=seed, time_limit=time_limit, on_start=start, on_run=done, **more

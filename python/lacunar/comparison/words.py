@@ -38,8 +38,13 @@ def measured(comparison: Comparison) -> str:
     stratified = "stratified " if comparison.stratified else ""
     n = len(comparison.problem.y)
     rows = "" if comparison.n_rows == n else f" on {comparison.n_rows:,} of {n:,} rows"
+    how = f"{counted(comparison.repeats, 'repeat')} of {stratified}{comparison.folds}-fold cross-validation{rows}, the same folds for all; "
+    if comparison.problem.groups is not None:
+        how = f"{how}rows of one {cut(comparison.problem.groups)} share a fold; "
+    if comparison.problem.time is not None:
+        how = f"{comparison.folds} splits in the order of {cut(comparison.problem.time)}{rows}, each tested on rows after those learned from; "
     return (
-        f"{counted(comparison.repeats, 'repeat')} of {stratified}{comparison.folds}-fold cross-validation{rows}, the same folds for all; "
+        f"{how}"
         "imputation and parameters are learned on the training folds only, the list of categories on all rows. "
         "“Worse by” is the mean difference from the best over the same folds, ± half the 95 % interval with the corrected variance of "
         "Nadeau and Bengio (2003), not adjusted for the number of learners: an interval that reaches zero does not tell the two apart. "

@@ -6,6 +6,7 @@ A leaf that JSON has (None, bool, int, finite float, str) stands for itself; eve
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -80,12 +81,20 @@ class Encoder:
                 f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}") for f in dataclasses.fields(value)
             }
             return {"t": "record", "class_name": record, "fields": fields}
+        if registry.name_of(type(value), registry.SPLITTERS) is not None:
+            return self._splitter(value, where)
         if composed.is_composed(value):
             return composed.encoded(value, where, self.encode)
         if registry.name_of(type(value), registry.CLASSES) is None:
             _unstorable(where, value, "its class is not one that a model file may name")
         # Side information takes frames and graphs; what it makes of them is plain.
         return self.estimator(value.plain() if hasattr(value, "plain") else value, where)
+
+    def _splitter(self, value: Any, where: str) -> dict[str, Any]:
+        """A splitter of scikit-learn, which a parameter `cv` may be, by its parameters."""
+        names = [name for name in inspect.signature(type(value)).parameters if hasattr(value, name)]
+        params = {name: self.encode(getattr(value, name), f"{where}.{name}") for name in names}
+        return {"t": "splitter", "class_name": registry.name_of(type(value), registry.SPLITTERS), "params": params}
 
     def estimator(self, model: Any, where: str) -> dict[str, Any]:
         """Parameters and learned attributes of a registered estimator."""
@@ -124,6 +133,7 @@ class Decoder:
             "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
             "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
             "record": self._record, "estimator": self._estimator, "pipeline": self._pipeline, "columns": self._columns,
+            "splitter": self._splitter,
         }  # fmt: skip
 
     def decode(self, node: Any, depth: int = 0) -> Any:
@@ -200,6 +210,13 @@ class Decoder:
 
     def _columns(self, depth: int, **fields: Any) -> Any:
         return composed.columns(**fields, decode=lambda node: self.decode(node, depth))
+
+    def _splitter(self, depth: int, class_name: str, params: dict[str, Any]) -> Any:
+        cls = registry.class_of(class_name, registry.SPLITTERS)
+        if cls is None:
+            raise ValueError(f"this lacunar knows no splitter {str(class_name)[:80]!r}")
+        splitter: Any = cls(**{key: self.decode(value, depth) for key, value in params.items()})
+        return splitter
 
     def _record(self, depth: int, class_name: str, fields: dict[str, Any]) -> Any:
         cls = registry.class_of(class_name, registry.RECORDS)

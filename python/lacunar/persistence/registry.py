@@ -86,6 +86,19 @@ RECORDS: dict[str, tuple[str, str]] = {
     "lacunar.impute.Learned": ("lacunar.impute.plans", "Learned"),
 }
 
+# What a parameter `cv` may be.
+SPLITTERS: dict[str, tuple[str, str]] = {
+    f"sklearn.model_selection.{name}": ("sklearn.model_selection", name)
+    for name in (
+        "KFold",
+        "StratifiedKFold",
+        "GroupKFold",
+        "StratifiedGroupKFold",
+        "LeaveOneGroupOut",
+        "TimeSeriesSplit",
+    )
+}
+
 
 def name_of(cls: type, table: dict[str, tuple[str, str]]) -> str | None:
     """The name under which a class is stored, or None when it is not one of ours."""
