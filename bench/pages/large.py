@@ -1,10 +1,10 @@
 """`LacunarClassifier` and `LacunarRegressor` on large tables beside gradient boosting: loss of new rows, CPU seconds, memory.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python bench/bench_large.py [--world thresholds,categories] [--rows N]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python bench/pages/large.py [--world thresholds,categories] [--rows N]
         [--learners lacunar,lightgbm] [--repeats 3] [--report] [--quick]
 
 Worlds: thresholds and products in 20 columns, 20 % missing at random (300,000 and a million rows); 15 columns of which three are
-categories (200,000); 100 columns of rank 8 with labels and with numbers (100,000); the sparse table of `bench_million.py` (a million
+categories (200,000); 100 columns of rank 8 with labels and with numbers (100,000); the sparse table of `million.py` (a million
 rows of 200 columns, 30 observed). The loss is the log loss of 50,000 new rows, or their mean squared error over the variance of the
 numbers. Every fit has a process of its own; its peak memory is above that of the table and the imported packages. Repeats draw the
 table and the held-out part anew. LightGBM and HistGradientBoosting have 500 trees and otherwise their own settings; LightGBM runs
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from bench_million import problem
+from million import problem
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from lacunar import LacunarClassifier, LacunarRegressor

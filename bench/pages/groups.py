@@ -1,7 +1,7 @@
 """Rows in groups and in time order: what the one learner says of its own error, and its error on rows of new groups or later rows.
 
-    python bench/bench_groups.py                # two worlds of groups, one of time, an open table of each
-    python bench/bench_groups.py --draws 5 --world people
+    python bench/pages/groups.py                # two worlds of groups, one of time, an open table of each
+    python bench/pages/groups.py --draws 5 --world people
 
 Of every draw: the loss (log loss of labels, root mean squared error in units of y's standard deviation) of `out_of_fold_`, the loss on new groups or
 later rows, its standard error over groups or blocks of time, coverage of intervals (or sets) of level .9, and the loss of the best single member. "rows"

@@ -1,6 +1,6 @@
 """Filling tables: what hidden entries come back as, how often pooled intervals hold the truth, and CPU seconds.
 
-    OMP_NUM_THREADS=1 python bench/bench_impute.py [--only hidden|coverage|speed] [--quick]
+    OMP_NUM_THREADS=1 python bench/pages/impute.py [--only hidden|coverage|speed] [--quick]
 
 "hidden": entries of real tables are hidden at random and by other columns; the root mean squared error in standard deviations of the
 columns, of `lacunar.impute.Imputer` beside `IterativeImputer` of scikit-learn with BayesianRidge and with ExtraTrees, and `KNNImputer`.
