@@ -47,16 +47,16 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
             Array or list of shape (n, 2), frame of two columns, or the tuple (rows, cols). Ids are hashable.
         y, groups : ignored
         """
-        fold = self._folds(_codes(self._keys(*read_pairs(X))))
+        fold = self._folds(_numbered(self._keys(*read_pairs(X))))
         for k in range(self.n_splits):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
     def _keys(self, rows: list[Hashable], cols: list[Hashable]) -> list[Hashable]:
         raise NotImplementedError
 
-    def _folds(self, codes: Ints) -> Ints:
+    def _folds(self, numbers: Ints) -> Ints:
         """The fold of each observation: keys, heaviest first, go to the lightest fold. O(n + keys log keys)."""
-        counts = np.bincount(codes) if codes.size else np.zeros(0, dtype=np.intp)
+        counts = np.bincount(numbers) if numbers.size else np.zeros(0, dtype=np.intp)
         if not isinstance(self.n_splits, int | np.integer) or not 2 <= self.n_splits <= len(counts):
             raise ValueError(
                 f"n_splits must be 2 to the number of {self._what}, {len(counts)}; got {self.n_splits!r}. Use fewer folds."
@@ -71,7 +71,7 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
             load, k = heapq.heappop(loads)
             fold_of_key[key] = k
             heapq.heappush(loads, (load + int(counts[key]), k))
-        return fold_of_key[codes]
+        return fold_of_key[numbers]
 
     _what = "distinct keys"
 
@@ -180,7 +180,7 @@ class ColdColumnKFold(_PairFolds):
         return cols
 
 
-def _codes(keys: list[Hashable]) -> Ints:
+def _numbered(keys: list[Hashable]) -> Ints:
     """Numbers 0, 1, ... of keys by first appearance."""
     number: dict[Hashable, int] = {}
     return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.intp)

@@ -131,7 +131,7 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.template numbers<P>("pool", {places, stride}),
                           held.by_column("discount"),
                           held.template numbers<double>("clock", {kRlsClock}),
-                          held.square("codes"),
+                          held.square("latent_products"),
                           held.by_code("labelled"),
                           held.template numbers<double>("labels", {1}),
                           memories_of(held, rule.forgetting)};
@@ -166,7 +166,7 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.by_column("count"),
                            held.by_column("discount"),
                            held.template numbers<double>("sums", {kSharedSum}),
-                           held.square("codes"),
+                           held.square("latent_products"),
                            held.by_code("labelled"),
                            held.by_code("w"),
                            held.template numbers<double>("clock", {kRlsClock}),

@@ -49,7 +49,7 @@ class Pass:
         self.t, self.t_inverse = np.eye(d), np.eye(d)
         self.slot, self.discount = np.arange(D, dtype=np.int32), np.zeros(D)
         self.pool, self.clock = first_pool(D, d, single), np.zeros(_core.RLS_CLOCK)
-        self.codes, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
+        self.latent_products, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
         rule = {"ridge": 0.0, "automatic": False, "cap": 1e6, "delta": DELTA, "orthonormal": False}
         keeping = {"forgetting": "fixed", "keep": 1.0, "lost": 3.0, "start": 300.0}

@@ -30,7 +30,7 @@ class Shared:
         D, d = U.shape
         self.v, self.inverse, self.w = U.copy(), DELTA * np.eye(d), np.zeros(d)
         self.count, self.discount, self.sums = np.zeros(D), np.zeros(D), np.zeros(_core.SHARED_SUMS)
-        self.codes, self.labelled, self.clock = np.zeros((d, d)), np.zeros(d), np.zeros(_core.RLS_CLOCK)
+        self.latent_products, self.labelled, self.clock = np.zeros((d, d)), np.zeros(d), np.zeros(_core.RLS_CLOCK)
         plain = {"lam1": np.inf, "ridge": 0.0, "automatic": False, "forgetting": "fixed", "keep": 1.0}
         self.options = {**plain, "lost": 3.0, "start": 300.0, **options}
 
@@ -101,7 +101,7 @@ def test_shared_finds_subspace_ridge_and_label():
     ours = Shared(start, ridge=0.1, automatic=True, forgetting="window")
     ours.run(X, y)
     assert missed(U, ours.v) < 1e-2
-    w = np.linalg.solve(ours.codes, ours.labelled)
+    w = np.linalg.solve(ours.latent_products, ours.labelled)
     ours.w[:] = w
     before = ours.v.copy()
     ours.run(X[:500], None)  # predictions of the next rows, made before their steps
@@ -127,7 +127,7 @@ def test_chunks_make_no_difference(width):
     whole.run(X, y)
     for first in range(0, 1300, width):
         parts.run(X[first : first + width], np.ascontiguousarray(y[first : first + width]))
-    for name in ("v", "inverse", "count", "sums", "codes", "labelled", "clock"):
+    for name in ("v", "inverse", "count", "sums", "latent_products", "labelled", "clock"):
         np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
 
 

@@ -93,7 +93,7 @@ class ActiveSubspace:
         return covariance
 
     def transform(self, X: Any) -> Floats:
-        """Codes (n, k) of rows with missing entries: their posterior mean under the model of `get_covariance`.
+        """Latent coordinates (n, k) of rows with missing entries: their posterior mean under the model of `get_covariance`.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class ActiveSubspace:
 
         Returns
         -------
-        codes : ndarray of shape (n, k)
+        latent : ndarray of shape (n, k)
         """
         rows = as_observed(X)
         if rows.shape[1] != len(self.mean_):
@@ -114,12 +114,12 @@ class ActiveSubspace:
         return latent_rows(centred, np.ascontiguousarray(self.components_.T * strength), ridge).latent * strength
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Complete rows (n, d) of codes (n, k).
+        """Complete rows (n, d) of latent coordinates (n, k).
 
         Parameters
         ----------
         X : array-like of shape (n, k)
-            Codes.
+            Latent coordinates.
 
         Returns
         -------

@@ -311,7 +311,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         variance = self.spread_scale_ * self._missing_variance(Z) if with_variance else np.zeros_like(mean)
         return mean, variance + self.label_variance_
 
-    def _groups(self, Z: Floats, model: Gaussian) -> Iterator[Group]:
+    def _groups(self, Z: Floats, model: Gaussian) -> Iterator[MaskGroup]:
         """Conditional moments of standardised rows (n, d) whose targets are unknown."""
         return conditionals(np.column_stack([Z, np.full((len(Z), len(self.label_mean_)), np.nan)]), model)
 
@@ -387,7 +387,7 @@ class Gaussian(NamedTuple):
     covariance: Floats  # (p, p)
 
 
-class Pattern(NamedTuple):
+class MaskPattern(NamedTuple):
     """Rows that lack the same columns, or some such patterns of as many columns."""
 
     rows: NDArray[np.int64]  # (n,)
@@ -395,8 +395,8 @@ class Pattern(NamedTuple):
     columns: NDArray[np.int64]  # (patterns, m): what is missing
 
 
-class Group(NamedTuple):
-    """A `Pattern`, and the conditional covariance of every pattern in it."""
+class MaskGroup(NamedTuple):
+    """A `MaskPattern`, and the conditional covariance of every pattern in it."""
 
     rows: NDArray[np.int64]
     own: NDArray[np.int64]
@@ -405,7 +405,7 @@ class Group(NamedTuple):
     covariance: NDArray[Any]  # (patterns, m, m)
 
 
-def patterns_of(missing: Bools) -> list[Pattern]:
+def patterns_of(missing: Bools) -> list[MaskPattern]:
     """Patterns of the rows that lack something, cut where their covariances together have four million numbers."""
     patterns = []
     counts = missing.sum(axis=1)
@@ -420,12 +420,12 @@ def patterns_of(missing: Bools) -> list[Pattern]:
         cuts = np.searchsorted(own, np.arange(0, len(first), step))
         for k, (start, stop) in enumerate(zip(cuts, [*cuts[1:], len(own)], strict=True)):
             patterns.append(
-                Pattern(rows[start:stop], own[start:stop] - k * step, columns[first[k * step : (k + 1) * step]])
+                MaskPattern(rows[start:stop], own[start:stop] - k * step, columns[first[k * step : (k + 1) * step]])
             )
     return patterns
 
 
-def conditionals(joint: Floats, model: Gaussian) -> Iterator[Group]:
+def conditionals(joint: Floats, model: Gaussian) -> Iterator[MaskGroup]:
     """Conditional expectations and covariances of what rows (n, p) lack. O(m^3) a pattern, O(p^2) a row."""
     missing = np.isnan(joint)
     precision, pull = _precision_and_pull(joint, missing, model)
@@ -439,7 +439,7 @@ def conditionals(joint: Floats, model: Gaussian) -> Iterator[Group]:
             expected[block] = (
                 model.mean[columns[own[block]]] - np.matmul(covariance[own[block]], right[:, :, None])[:, :, 0]
             )
-        yield Group(rows, own, columns, expected, covariance)
+        yield MaskGroup(rows, own, columns, expected, covariance)
 
 
 def _precision_and_pull(joint: Floats, missing: Bools, model: Gaussian) -> tuple[Floats, Floats]:
@@ -449,7 +449,7 @@ def _precision_and_pull(joint: Floats, missing: Bools, model: Gaussian) -> tuple
     return precision, row_product(np.where(missing, 0.0, joint - model.mean), precision)
 
 
-def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[Pattern], completed: Floats) -> Floats:
+def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[MaskPattern], completed: Floats) -> Floats:
     """The E step: fills what `completed` (n, p) lacks by its expectation and returns the sum (p, p) of conditional
     covariances.
 

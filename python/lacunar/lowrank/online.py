@@ -23,7 +23,7 @@ from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.rules import COUNT, Anything, Number, Rule
 
-# On codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
+# On latent coordinates of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
 _RIDGE = 1e-3
 
 
@@ -72,9 +72,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
         The same in units of the data's columns.
     intercept_ : float
     sizes_ : ndarray of shape (d,)
-        Lengths of the columns of the basis in which codes have variance `tau_`.
+        Lengths of the columns of the basis in which latent coordinates have variance `tau_`.
     tau_, ridge_ : float
-        Variance of a code, and the ridge on codes.
+        Variance of a latent coordinate, and the ridge on them.
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
         Mean and standard deviation of the columns, and whether one is used: not where it was never observed (in the
         first batch), or `fit` saw one value in all rows.
@@ -295,7 +295,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     def _store_stream(
         self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats, *, refit: bool = False
     ) -> None:
-        """The tracker's subspace and weights; `refit` regresses on the codes of the rows at hand, which old sums are not."""
+        """The tracker's subspace and weights; `refit` regresses on the latent coordinates of the rows at hand, which old sums are not."""
         self.state_ = tracker.state()
         stream = None if refit else stream_weights(tracker, *self._penalties())
         ridge, sigma2 = tracker.ridge(), tracker.sigma2()

@@ -121,7 +121,7 @@ class Tracker:
         return self.v
 
     def ridge(self) -> float:
-        """The ridge on codes."""
+        """The ridge on latent coordinates."""
         return float(self.options["ridge"])
 
     def sigma2(self) -> float | None:
@@ -130,7 +130,7 @@ class Tracker:
 
     @property
     def n_singular(self) -> int:
-        """Rows whose code needed a rescuing ridge."""
+        """Rows whose latent coordinates needed a rescuing ridge."""
         return int(self.clock[5])
 
     def state(self) -> dict[str, Any]:
@@ -207,10 +207,10 @@ class PerColumnRls(ForgettingTracker):
     """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
 
     by_column = ("v", "slot", "discount")
-    whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels")
+    whole = ("clock", "t", "t_inverse", "w", "latent_products", "labelled", "labels")
     rules: ClassVar[dict[str, Rule]] = {
         **Tracker.rules,
-        **dict.fromkeys(("t", "t_inverse", "codes"), _doubles("d", "d")),
+        **dict.fromkeys(("t", "t_inverse", "latent_products"), _doubles("d", "d")),
         **dict.fromkeys(("w", "labelled"), _doubles("d")),
         "labels": _doubles(1),
         "discount": _doubles("D"),
@@ -234,7 +234,7 @@ class PerColumnRls(ForgettingTracker):
         self.slot, self.discount = np.full(D, -1, np.int32), np.zeros(D)
         stride = _core.rls_stride(d, precision == "float32")
         self.pool = np.zeros((0, stride), np.dtype(precision))
-        self.codes, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
+        self.latent_products, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
         self.clock = np.zeros(_core.RLS_CLOCK)
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
         rule = {"ridge": 0.0, "automatic": False, "cap": 1e6, "delta": 10.0, "orthonormal": False, **forgetting(1.0)}
@@ -285,17 +285,17 @@ class PerColumnRls(ForgettingTracker):
 
     def label_sums(self) -> tuple[Floats, Floats, float]:
         """Discounted sums over labelled rows of a a^T and y a, and their number."""
-        return self.codes, self.labelled, float(self.labels[0])
+        return self.latent_products, self.labelled, float(self.labels[0])
 
 
 class SharedRls(ForgettingTracker):
     """PETRELS with one correlation for all columns, an automatic ridge and the sums behind label weights."""
 
     by_column = ("v", "count", "discount")
-    whole = ("clock", "inverse", "sums", "codes", "labelled", "w")
+    whole = ("clock", "inverse", "sums", "latent_products", "labelled", "w")
     rules: ClassVar[dict[str, Rule]] = {
         **Tracker.rules,
-        **dict.fromkeys(("inverse", "codes"), _doubles("d", "d")),
+        **dict.fromkeys(("inverse", "latent_products"), _doubles("d", "d")),
         **dict.fromkeys(("w", "labelled"), _doubles("d")),
         **dict.fromkeys(("count", "discount"), _doubles("D")),
         "sums": _doubles(_core.SHARED_SUMS),
@@ -307,7 +307,7 @@ class SharedRls(ForgettingTracker):
         "automatic": Flag(),
     }
     sums: Floats
-    codes: Floats
+    latent_products: Floats
     labelled: Floats
     w: Floats
 
@@ -315,7 +315,7 @@ class SharedRls(ForgettingTracker):
         D, d = basis.shape
         self.v, self.inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), delta * np.eye(d)
         self.count, self.discount = np.zeros(D), np.zeros(D)
-        self.sums, self.codes = np.zeros(_core.SHARED_SUMS), np.zeros((d, d))
+        self.sums, self.latent_products = np.zeros(_core.SHARED_SUMS), np.zeros((d, d))
         self.labelled, self.w, self.clock = np.zeros(d), np.zeros(d), np.zeros(_core.RLS_CLOCK)
         self.options = {"lam1": np.inf, "ridge": 0.0, "automatic": False, **forgetting("window"), **options}
         self._remember(delta)
@@ -332,7 +332,7 @@ class SharedRls(ForgettingTracker):
 
     def label_sums(self) -> tuple[Floats, Floats, float]:
         """Discounted sums over labelled rows of a a^T and y a, and their number."""
-        return self.codes, self.labelled, float(self.sums[1])
+        return self.latent_products, self.labelled, float(self.sums[1])
 
     def sigma2(self) -> float | None:
         residual, freedom, looks = self.sums[3], self.sums[4], self.sums[2]
@@ -361,7 +361,7 @@ class Grouse(Tracker):
 
 
 class SubspaceTracker(RowBatches, SubspaceModel):
-    """Base of the trackers: subclasses make the state and say which ridge its codes have."""
+    """Base of the trackers: subclasses make the state and say which ridge its latent coordinates have."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -585,7 +585,7 @@ class PETRELS(SubspaceTracker):
         was seen: less exact where columns differ in how they are missing, at D k instead of D k^2 / 2 numbers and a
         third of the time.
     ridge : "auto" or float, default="auto"
-        Ridge on codes. "auto" is noise over signal, learned along the stream, with `correlation="shared"`. With
+        Ridge on latent coordinates. "auto" is noise over signal, learned along the stream, with `correlation="shared"`. With
         `correlation="per-column"` it is 1e-3, and with `forget="auto"` noise over signal where that is less.
     delta : float, default=10.0
         What the inverse correlations start from, in units of the inverse mean square of a code.
@@ -703,7 +703,7 @@ class GROUSE(SubspaceTracker):
     damping : float, default=1.0
         Factor of the greedy step's angle, in (0, 1].
     ridge : float, default=1e-3
-        Ridge on codes.
+        Ridge on latent coordinates.
     init : {"svd", "random"} or array of shape (n_components, D), default="svd"
         Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
     max_iter : int, default=1

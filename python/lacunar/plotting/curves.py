@@ -625,8 +625,8 @@ class RegretDisplay(Curves):
         score = estimator.score_stream(X, y, **options)
         values = np.asarray(score.values)
         values = values.reshape(len(values), -1)
-        codes = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-        return cls({name: np.asarray(estimator.classes_)[codes] != np.asarray(plain_target(y))}, other).plot(
+        labels = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
+        return cls({name: np.asarray(estimator.classes_)[labels] != np.asarray(plain_target(y))}, other).plot(
             ax, **line_kw
         )
 

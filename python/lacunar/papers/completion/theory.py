@@ -197,8 +197,8 @@ def one_hot(classes: ArrayLike, size: int, name: str) -> NDArray[np.float64]:
     labels = np.asarray(classes)
     if labels.ndim != 1 or len(labels) != size:
         raise ValueError(f"{name} must give a class for each of {size} ids; got shape {labels.shape}.")
-    _, codes = np.unique(labels, return_inverse=True)
-    expanded: NDArray[np.float64] = (codes[:, None] == np.arange(codes.max() + 1)).astype(np.float64)
+    _, numbers = np.unique(labels, return_inverse=True)
+    expanded: NDArray[np.float64] = (numbers[:, None] == np.arange(numbers.max() + 1)).astype(np.float64)
     return expanded
 
 

@@ -21,7 +21,7 @@ from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.observed import Observed
-from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes
+from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_latent
 
 _HELD_OUT = 0.25  # share of the rows that `fit` validates on where it gets no others
 
@@ -230,7 +230,7 @@ def first_weights(rows: Observed, labels: Floats, U: Floats, lambda_2: float) ->
     known, start = ~np.isnan(labels), np.zeros(U.shape[1])
     if not known.any():
         return start
-    latent = shortest_codes(rows[np.flatnonzero(known)], U)
+    latent = shortest_latent(rows[np.flatnonzero(known)], U)
     second, first = latent.T @ latent, latent.T @ labels[known]
     return lasso_on_sums(second, first, len(latent), lambda_2, 0.0, start, sweeps=100_000)
 

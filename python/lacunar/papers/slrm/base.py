@@ -1,4 +1,4 @@
-"""What SLRM, MPCR and SMPCR as printed share: rows as they come, codes by least squares, labels linear in the code."""
+"""What SLRM, MPCR and SMPCR as printed share: rows as they come, latent coordinates by least squares, labels linear in them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type:
     # -- the fitted model ---------------------------------------------------------------------------------------------
 
     def _store(self, U: Floats, w: Floats, n_iter: int, n_singular: int) -> None:
-        """Keep a basis (D, d) and the label weights (d,) of codes in it."""
+        """Keep a basis (D, d) and the label weights (d,) of latent coordinates in it."""
         sizes = np.linalg.norm(U, axis=0)
         self.sizes_ = np.where(sizes > 0, sizes, 1.0)
         self.components_ = np.ascontiguousarray((U / self.sizes_).T)
@@ -148,8 +148,8 @@ def check_start(U0: Any, w0: Any, D: int, d: int) -> tuple[Floats | None, Floats
     return U, w
 
 
-def shortest_codes(rows: Observed, basis: Floats) -> Floats:
-    """Least-squares codes (n, d) without a ridge, the shortest one where a row leaves several."""
+def shortest_latent(rows: Observed, basis: Floats) -> Floats:
+    """Least-squares latent coordinates (n, d) without a ridge, the shortest one where a row leaves several."""
     latent = np.zeros((rows.shape[0], basis.shape[1]))
     for i in np.flatnonzero(rows.row_counts):
         entries = slice(rows.indptr[i], rows.indptr[i + 1])

@@ -14,12 +14,12 @@ from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis, fit_als
 from lacunar.lowrank.ridge import fit_labels
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
-from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes
+from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_latent
 
 
 @whole_answers
 class MPCR(PrintedRegression):
-    """Principal component regression with missing entries, in two steps: the subspace, then a lasso on the codes.
+    """Principal component regression with missing entries, in two steps: the subspace, then a lasso on the latent coordinates.
 
     Step 1 minimises the squared error of the observed entries (3) by alternating least squares, step 2 is (4) of [1]_. Labels have no
     part in step 1. Codes have no ridge, so that it fails where rows show few more entries than there are directions.
@@ -113,7 +113,7 @@ class SMPCR(PrintedRegression):
     """Stochastic principal component regression with missing entries: PETRELS, then stochastic proximal steps for the lasso.
 
     The stochastic form of MPCR that [1]_ measures SLRM against: `max_iter` passes of PETRELS without labels, and after them as many
-    passes of proximal steps for (4) on the codes of its last basis. Without a ridge it diverges where rows show few more entries than
+    passes of proximal steps for (4) on the latent coordinates in its last basis. Without a ridge it diverges where rows show few more entries than
     there are directions.
 
     Parameters
@@ -215,7 +215,7 @@ class SMPCR(PrintedRegression):
         for _ in range(self.max_iter):
             tracker.run(rows)
         labelled = np.flatnonzero(~np.isnan(labels) & (rows.row_counts > 0))
-        latent = shortest_codes(rows[labelled], tracker.v)
+        latent = shortest_latent(rows[labelled], tracker.v)
         w = self._proximal_steps(latent, labels[labelled], np.zeros(d) if w is None else w)
         if not np.isfinite(w).all():
             raise NotFiniteError(
@@ -239,6 +239,6 @@ class SMPCR(PrintedRegression):
 
 
 def orthonormal_columns(V: Floats) -> tuple[Floats, Floats]:
-    """U = V S with S = (V^T V)^(-1/2), and S: weights w of codes in V are S w of codes in U."""
+    """U = V S with S = (V^T V)^(-1/2), and S: weights w of latent coordinates in V are S w of those in U."""
     u, s, right = np.linalg.svd(V, full_matrices=False)
     return u @ right, (right.T / np.where(s > 0, s, 1.0)) @ right

@@ -153,11 +153,11 @@ def make_spiked(
     components[:, rng.permutation(d)[:live]] = np.linalg.qr(rng.normal(size=(live, k)))[0].T
     n = check_count("n_samples", n_samples)
     if atoms:
-        codes = np.eye(k)[rng.choice(k, size=n, p=strength / strength.sum())] * strength.sum() ** 0.5
-        codes *= rng.choice([-1.0, 1.0], size=(n, 1))
+        latent = np.eye(k)[rng.choice(k, size=n, p=strength / strength.sum())] * strength.sum() ** 0.5
+        latent *= rng.choice([-1.0, 1.0], size=(n, 1))
     else:
-        codes = rng.normal(size=(n, k)) * np.sqrt(strength)
-    complete = codes @ components + noise**0.5 * rng.normal(size=(n, d))
+        latent = rng.normal(size=(n, k)) * np.sqrt(strength)
+    complete = latent @ components + noise**0.5 * rng.normal(size=(n, d))
     moment = components.T * strength @ components + noise * np.eye(d)
     return _with_missing(rng, complete, share_observed, components=components, second_moment=moment)
 
