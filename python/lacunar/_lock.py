@@ -8,9 +8,9 @@ A method says by a decorator which of the two it does::
     @reads
     def predict(self, X): ...
 
-A thread that has the lock may call methods of either kind. The lock is no part of its model: a copy, a clone and a pickle have none, and
-a forked child has its own. A model that is half changed for good says so from then on: in the child of a fork while another thread was
-changing it, and where a call could not leave whole rows (`WholeRows`).
+A thread that has the lock may call methods of either kind. The lock is no part of its model: a copy, a clone and a
+pickle have none, and a forked child has its own. A model that is half changed for good says so from then on: in the
+child of a fork while another thread was changing it, and where a call could not leave whole rows (`WholeRows`).
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def lock_of(model: Any) -> Any:
 
 
 def reads(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
-    """The method, during which no other thread changes its model. One that answers whole (`lacunar._state`) needs no lock."""
+    """The method, during which no other thread changes its model. One that answers whole (`lacunar._state`) needs no
+    lock.
+    """
     whole = of_a_moment(method)
 
     @wraps(method)
@@ -146,8 +148,9 @@ def changes(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
 class WholeRows:
     """A block, in a method that `changes`, that learns rows of a batch in place, each of them whole or not at all.
 
-    However it ends, `keep` then makes the attributes say which rows were learned; it may be called twice, as an interrupt within it waits
-    until it is done. Where it fails, or an error says by `within_row` where it came, nobody may use the model any more.
+    However it ends, `keep` then makes the attributes say which rows were learned; it may be called twice, as an
+    interrupt within it waits until it is done. Where it fails, or an error says by `within_row` where it came, nobody
+    may use the model any more.
     """
 
     def __init__(self, model: Any, keep: Callable[[], object]) -> None:

@@ -8,13 +8,14 @@ An object whose arrays are changed in place (an engine) has two methods::
 
 Model files hold that dictionary, and a copy is `from_state(copied(engine.state()))`.
 
-A method of a model, which replaces attributes and writes into no array, needs a decorator only: the model gets all that the method
-changed in one assignment at its end, or nothing::
+A method of a model, which replaces attributes and writes into no array, needs a decorator only: the model gets all that
+the method changed in one assignment at its end, or nothing::
 
     @all_or_nothing
     def partial_fit(self, X, y): ...
 
-A model that does not learn in steps then needs no lock: its class says by `whole_answers` that each answer is made of the attributes of one moment.
+A model that does not learn in steps then needs no lock: its class says by `whole_answers` that each answer is made of
+the attributes of one moment.
 
 What learns in place learns whole rows: see `WholeRows` in `lacunar._lock`.
 """
@@ -81,7 +82,9 @@ _NO_ANSWERS = ("_", "fit", "set_", "get_params", "get_metadata_routing")
 
 
 def whole_answers(cls: type[_Model]) -> type[_Model]:
-    """A class that learns in `fit` alone: each of its public methods and properties is one `of_a_moment`, also inherited ones."""
+    """A class that learns in `fit` alone: each of its public methods and properties is one `of_a_moment`, also
+    inherited ones.
+    """
     for name in dir(cls):
         member = inspect.getattr_static(cls, name)
         if name.startswith(_NO_ANSWERS):

@@ -108,9 +108,10 @@ class FeatureTable:
     """Columns as they were at the beginning, and the rows of Phi they give: (n, d), of length 1 when normalised.
 
     A column of numbers gives (x - mean) / standard deviation, one of 0 and 1 (or booleans) itself, one of categories an
-    indicator a category. A missing value gives 0 in all of its column's places: it makes no two rows alike or different, and the
-    other columns of the row count for more, as the row is scaled to length 1 over what it has. A row with no feature at
-    all gets the last place of Phi, which no other row has: alike to its kind, orthogonal to the rest.
+    indicator a category. A missing value gives 0 in all of its column's places: it makes no two rows alike or
+    different, and the other columns of the row count for more, as the row is scaled to length 1 over what it has. A row
+    with no feature at all gets the last place of Phi, which no other row has: alike to its kind, orthogonal to the
+    rest.
     """
 
     def __init__(self, columns: list[dict[str, Any]], *, normalize: bool, weight: float, radius: float = 1.0) -> None:
@@ -145,8 +146,8 @@ class FeatureTable:
         else:
             if came is not None and length[0] ** 2 > self.radius * (1 + 1e-12):
                 raise ValueError(
-                    f"with normalize=False a row's features may have at most the squared length known at the beginning, "
-                    f"{self.radius:.6g}; got {length[0] ** 2:.6g} for {shown(came)}. Use normalize=True."
+                    "with normalize=False a row's features may have at most the squared length known at the "
+                    f"beginning, {self.radius:.6g}; got {length[0] ** 2:.6g} for {shown(came)}. Use normalize=True."
                 )
             Phi = np.column_stack([raw, np.zeros(len(raw))]) / np.sqrt(self.radius)
         scaled: Floats = np.sqrt(self.weight) * Phi
@@ -211,15 +212,15 @@ class FeatureState(FactorState):
 class Features(SideInformation):
     """What is known of every id, as numbers and categories: a kernel of low rank.
 
-    K = info Phi Phi^T + const 11^T + own I with info = 1 - own - const. With own = 0 the cost of learning does not depend
-    on the number of ids, only on the number d of places.
+    K = info Phi Phi^T + const 11^T + own I with info = 1 - own - const. With own = 0 the cost of learning does not
+    depend on the number of ids, only on the number d of places.
 
     Parameters
     ----------
     X : array-like of shape (n,) or (n, d), sparse matrix, mapping of columns, or data frame
         Rows are ids. Columns of numbers are standardised; of 0 and 1 or booleans, taken as they are; of strings
-        or categories, one-hot. Missing values (NaN, None, null, empty text) give zeros in all places of their column: they make no two ids alike.
-        In a sparse matrix what is not stored is zero.
+        or categories, one-hot. Missing values (NaN, None, null, empty text) give zeros in all places of their column:
+        they make no two ids alike. In a sparse matrix what is not stored is zero.
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
     own, const : float, default=0.0
@@ -232,8 +233,8 @@ class Features(SideInformation):
 
     Notes
     -----
-    `begin` is O(n d) and raises ValueError for infinities, for no column and for ids that do not fit. More ids come with
-    `grow(features)`; a category that was not there at the beginning counts as missing.
+    `begin` is O(n d) and raises ValueError for infinities, for no column and for ids that do not fit. More ids come
+    with `grow(features)`; a category that was not there at the beginning counts as missing.
 
     Examples
     --------

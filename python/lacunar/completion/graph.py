@@ -62,7 +62,9 @@ def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tup
 
 
 def _edges(edges: Any) -> list[tuple[Any, ...]] | None:
-    """(id, id) or (id, id, weight) of every edge: of tuples, or of an array or frame of two or three columns that is no matrix."""
+    """(id, id) or (id, id, weight) of every edge: of tuples, or of an array or frame of two or three columns that is no
+    matrix.
+    """
     if isinstance(edges, list | tuple) and edges and all(isinstance(edge, tuple) for edge in edges):
         return list(edges)
     if isinstance(edges, list) and edges and all(isinstance(edge, list) and len(edge) in (2, 3) for edge in edges):
@@ -85,7 +87,8 @@ def _of_edges(
     for k, edge in enumerate(edges):
         if len(edge) not in (2, 3):
             raise ValueError(
-                f"an edge must be (id, id) or (id, id, weight); got {shown(edge)} at position {k}. Pass a matrix as an array."
+                f"an edge must be (id, id) or (id, id, weight); got {shown(edge)} at position {k}. Pass a matrix as "
+                "an array."
             )
     names = (
         plain_ids(list(ids))
@@ -145,8 +148,8 @@ def check_adjacency(adjacency: Any) -> sp.csr_array:
         k = int(gap.data.argmax())
         row, column = (int(i[k]) for i in gap.coords)
         raise ValueError(
-            f"adjacency must be symmetric; got {A[row, column]:.6g} in row {row}, column {column} and {A[column, row]:.6g} "
-            f"in row {column}, column {row}. Pass A.maximum(A.T) or (A + A.T) / 2."
+            f"adjacency must be symmetric; got {A[row, column]:.6g} in row {row}, column {column} and "
+            f"{A[column, row]:.6g} in row {column}, column {row}. Pass A.maximum(A.T) or (A + A.T) / 2."
         )
     A = sp.csr_array((A + A.T) / 2)
     A.setdiag(0.0)
@@ -308,7 +311,8 @@ class Written:
 def written_kernel(A: sp.csr_array, rho: float | None) -> Written:
     """(L + rho I)^-1, or L^+ for rho None, by one dense inverse, O(n^3).
 
-    With U the components' unit vectors, which span the null space of L, L^+ = (L + t U U^T)^-1 - U U^T / t for any t > 0.
+    With U the components' unit vectors, which span the null space of L, L^+ = (L + t U U^T)^-1 - U U^T / t for any
+    t > 0.
     """
     L = laplacian(A).toarray()
     if rho is not None:
@@ -320,11 +324,12 @@ def written_kernel(A: sp.csr_array, rho: float | None) -> Written:
 
 
 def diffusion_features(A: sp.csr_array, n_components: int, diffusion: float, *, normalize: bool) -> Floats:
-    """Phi (n, n_components + 1): leading eigenvectors of D^-1/2 A D^-1/2, D = degrees plus their mean, with weights of heat.
+    """Phi (n, n_components + 1): leading eigenvectors of D^-1/2 A D^-1/2, D = degrees plus their mean, with weights of
+    heat.
 
-    Column k is v_k exp(diffusion (l_k / l_1 - 1) / 2), so that Phi Phi^T is the heat kernel of the graph cut to its slowest
-    modes; rows have length 1 when normalised. The mean degree in D keeps small pieces from taking the leading places
-    (regularised spectral clustering). Vertices without an edge, or that no mode
+    Column k is v_k exp(diffusion (l_k / l_1 - 1) / 2), so that Phi Phi^T is the heat kernel of the graph cut to its
+    slowest modes; rows have length 1 when normalised. The mean degree in D keeps small pieces from taking the leading
+    places (regularised spectral clustering). Vertices without an edge, or that no mode
     reaches, share the last column.
     """
     degrees = np.asarray(A.sum(axis=1)).ravel()
@@ -340,7 +345,9 @@ def diffusion_features(A: sp.csr_array, n_components: int, diffusion: float, *, 
 
 
 def _leading(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
-    """At least k largest eigenvalues, falling, and their vectors of a symmetric csr_array (n, n), whose spectrum is in [-1, 1]."""
+    """At least k largest eigenvalues, falling, and their vectors of a symmetric csr_array (n, n), whose spectrum is in
+    [-1, 1].
+    """
     n = S.shape[0]
     if n <= _FEW or k >= n - 1:
         values, vectors = np.linalg.eigh(S.toarray())  # LAPACK's choice of some fails on cliques
@@ -353,8 +360,9 @@ def _leading(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
 def _by_lanczos(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
     """The k largest eigenvalues (k,) and their vectors (n, k) of S, by Lanczos.
 
-    Lanczos sees one direction of an eigenspace, that of its start; others come in by rounding, in any order. So what it left out
-    is looked at: larger eigenvalues are taken in, and of a space that k cuts the reference's projections stand for it.
+    Lanczos sees one direction of an eigenspace, that of its start; others come in by rounding, in any order. So what it
+    left out is looked at: larger eigenvalues are taken in, and of a space that k cuts the reference's projections stand
+    for it.
     """
     values, vectors = eigsh(S, k=k, which="LA", v0=reference(S.shape[0], 1)[:, 0])
     for _ in range(k):
@@ -371,7 +379,7 @@ def _by_lanczos(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
 
 
 def _largest_outside(S: sp.csr_array, vectors: Floats) -> tuple[float, Floats]:
-    """The largest eigenvalue, and its vector (n,), of S on what is orthogonal to `vectors` (n, r), eigenvectors of S."""
+    """The largest eigenvalue and vector (n,) of S on what is orthogonal to `vectors` (n, r), eigenvectors of S."""
     n, r = vectors.shape
 
     def times(x: Floats) -> Floats:
@@ -385,10 +393,11 @@ def _largest_outside(S: sp.csr_array, vectors: Floats) -> tuple[float, Floats]:
 
 
 def _projected(S: sp.csr_array, value: float, above: Floats, directions: Floats) -> Floats:
-    """Orthonormal projections of `directions` (n, c) on the eigenspace of a value; `above` are all eigenvectors of larger ones.
+    """Orthonormal projections of `directions` (n, c) on the eigenspace of a value; `above` are all eigenvectors of
+    larger ones.
 
-    On what is orthogonal to `above`, value - S is positive semidefinite and 0 on the eigenspace only, so that conjugate gradients
-    from 0 on (value - S) x = (value - S) g give the part of g outside of it.
+    On what is orthogonal to `above`, value - S is positive semidefinite and 0 on the eigenspace only, so that conjugate
+    gradients from 0 on (value - S) x = (value - S) g give the part of g outside of it.
     """
 
     def times(x: Floats) -> Floats:
@@ -407,9 +416,9 @@ class GraphState(SideState):
     """K = S (B + shared P^T P) S + diag(alone): B a kernel of the Laplacian, P the components, S a diagonal of scales.
 
     `shared` is R_L for the paper's PDLaplacian (M^+ = L^+ + R_L 11^T), and 4 R_L for the pseudoinverse of a graph in
-    pieces. There L^+ alone, centred piece by piece, would make the neighbours in a small piece opposites: -1 for the two
-    ends of an edge alone. Vertices without an edge, of which L^+ knows nothing, have K_ii = 1 and nothing in common with
-    any other.
+    pieces. There L^+ alone, centred piece by piece, would make the neighbours in a small piece opposites: -1 for the
+    two ends of an edge alone. Vertices without an edge, of which L^+ knows nothing, have K_ii = 1 and nothing in common
+    with any other.
     """
 
     kind: Kind = "operator"
@@ -513,18 +522,21 @@ class Graph(SideInformation):
     Parameters
     ----------
     adjacency : array-like or sparse matrix of shape (n, n), pandas DataFrame, networkx graph, or edges
-        Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge. Edges: a list of
-        tuples (id, id) or (id, id, weight), or an array or frame of two or three such columns, which is not square.
+        Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge.
+        Edges: a list of tuples (id, id) or (id, id, weight), or an array or frame of two or three such columns, which
+        is not square.
     kind : {"auto", "pinv", "regularized", "pd", "spectral"}, default="auto"
-        - "auto": what predicts best on networks: "spectral". The pool of `OnlineMatrixClassifier` also uses the graph itself, whatever
-          the kind: votes of neighbours, and shared neighbours where both sides are one graph.
+        - "auto": what predicts best on networks: "spectral". The pool of `OnlineMatrixClassifier` also uses the graph
+          itself, whatever the kind: votes of neighbours, and shared neighbours where both sides are one graph.
         - "pinv": L^+. What a graph in pieces knows is who belongs together: vertices of a piece share a direction.
         - "regularized": (L + rho I)^-1 with rho = `regularization` times the mean degree; for any graph.
         - "pd": the inverse of the paper's PDLaplacian, L^+ + R_L 11^T; for a connected graph.
-        - "spectral": diffusion along edges, cut to its `n_components` slowest modes. For crowded graphs (friends, links,
-          votes), where L^+ says little more than degrees, and for graphs whose factor fills up. As cheap as `Features`.
+        - "spectral": diffusion along edges, cut to its `n_components` slowest modes. For crowded graphs (friends,
+          links, votes), where L^+ says little more than degrees, and for graphs whose factor fills up. As cheap as
+          `Features`.
     ids : sequence of n hashable ids, optional
-        Default: the index of a DataFrame, the nodes of a networkx graph, the ends of edges in their order, else 0 to n - 1.
+        Default: the index of a DataFrame, the nodes of a networkx graph, the ends of edges in their order, else 0 to
+        n - 1.
     regularization : float, default=0.1
         Of "regularized".
     n_components : int, default=32
@@ -532,19 +544,20 @@ class Graph(SideInformation):
     diffusion : float, default=5.0
         How far "spectral" looks along edges.
     normalize : bool, default=True
-        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry; with kind="pd" that is the paper.
+        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry; with kind="pd" that is the
+        paper.
     method : {"auto", "dense", "sparse"}, default="auto"
-        "dense" writes K out (at most 4000 vertices); "sparse" solves with a sparse factor of L. "auto": dense up to 1000
-        vertices, and up to 4000 where a product with K is the cheaper one. "spectral" has no use for it.
+        "dense" writes K out (at most 4000 vertices); "sparse" solves with a sparse factor of L. "auto": dense up to
+        1000 vertices, and up to 4000 where a product with K is the cheaper one. "spectral" has no use for it.
 
     Notes
     -----
-    `begin` factorises once; diag(L^+) and R_L are exact, by inverting on the pattern of the factor only. Cost and memory are
-    those of the factor: about n log n for graphs in the plane, and much more for graphs of neighbours in many dimensions,
-    for which `Features` are the cheaper side information. Digits: as dense to 1e-12.
+    `begin` factorises once; diag(L^+) and R_L are exact, by inverting on the pattern of the factor only. Cost and
+    memory are those of the factor: about n log n for graphs in the plane, and much more for graphs of neighbours in
+    many dimensions, for which `Features` are the cheaper side information. Digits: as dense to 1e-12.
 
-    `begin` raises ValueError for an adjacency that is not square, finite, symmetric and non-negative or has no edge, and
-    for a graph in pieces with kind="pd"; it warns of pieces with kind="pinv".
+    `begin` raises ValueError for an adjacency that is not square, finite, symmetric and non-negative or has no edge,
+    and for a graph in pieces with kind="pd"; it warns of pieces with kind="pinv".
 
     Examples
     --------

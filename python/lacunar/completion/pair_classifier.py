@@ -57,8 +57,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError, TypeError
-            What are no pairs of ids or no two labels, options out of range, ids that the side information does not know.
-            After an error the classifier is as before.
+            What are no pairs of ids or no two labels, options out of range, ids that the side information does not
+            know. After an error the classifier is as before.
         """
         pairs = read_pairs(X)
         if not pairs[0]:
@@ -86,8 +86,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
-            The same as n calls of `learn_one`. After an error or an interrupt it has learned the first pairs of the call, each of
-            them whole, as many as `n_seen_` has gone up; of the first call nothing. New ids may stay known, which changes no prediction.
+            The same as n calls of `learn_one`. After an error or an interrupt it has learned the first pairs of the
+            call, each of them whole, as many as `n_seen_` has gone up; of the first call nothing. New ids may stay
+            known, which changes no prediction.
         """
         self._learn(*_stream_of(rows, cols, y), classes, values=False)
         return self
@@ -105,8 +106,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
-            before the call if it was the first.
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or
+            as before the call if it was the first.
         """
 
         def learn(model: PairClassifier, batch: Any) -> None:
@@ -158,7 +159,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @changes
     def add_row(self, row: Hashable, value: Any) -> Self:
-        """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's domain.
+        """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's
+        domain.
 
         Parameters
         ----------
@@ -222,8 +224,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         score : StreamScore
-            One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes less those of the comparator.
-            Where probabilities are no fitted ones loss is None.
+            One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes less those of the
+            comparator. Where probabilities are no fitted ones loss is None.
         """
         of_rows, of_cols, target = _stream_of(rows, cols, y)
         if comparator is not None:
@@ -252,7 +254,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(
         self, rows: list[Any], cols: list[Any], y: ArrayLike, classes: Sequence[Any] | None, *, values: bool
     ) -> tuple[Trials, Floats]:
-        """A stream through the model: its trials, and the labels as signs (n, L). The first one is learned whole or not at all."""
+        """A stream through the model: its trials, and the labels as signs (n, L). The first one is learned whole or not
+        at all.
+        """
         learn = PairClassifier._learn_pairs
         if not self.__sklearn_is_fitted__():
             learn = all_or_nothing(learn)
@@ -331,8 +335,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """P(class) of pairs, shape (n, 2) or (n, L + 1), in the order of `classes_`.
 
-        Of the pool, its mixture's; of `MatrixExponentiatedGradient`, from a logistic curve fitted online or, with calibrate=False and as
-        printed, from the randomised rule, (gamma + y_bar) / (2 gamma) cut to [0, 1], which is no calibrated probability.
+        Of the pool, its mixture's; of `MatrixExponentiatedGradient`, from a logistic curve fitted online or, with
+        calibrate=False and as printed, from the randomised rule, (gamma + y_bar) / (2 gamma) cut to [0, 1], which is no
+        calibrated probability.
 
         Parameters
         ----------
@@ -474,11 +479,14 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _begin(self, levels: NDArray[Any] | None = None) -> tuple[PairModel, Coding]:
-        """A model that has learned nothing, all parameters checked; the estimator is not touched. levels: of ratings, for "auto"."""
+        """A model that has learned nothing, all parameters checked; the estimator is not touched. levels: of ratings,
+        for "auto".
+        """
         self._validate_params()
         if self._automatic_ratings and levels is None:
             raise ValueError(
-                "the ratings must be known for thresholds='auto' before anything is asked; got none. Learn a batch first."
+                "the ratings must be known for thresholds='auto' before anything is asked; got none. Learn a batch "
+                "first."
             )
         thresholds = self._thresholds(levels)
         n_tasks = 1 if thresholds is None else len(thresholds)
@@ -524,8 +532,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         state : dict
-            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores parameters and state together; this
-            is for side information that no file holds, such as a kernel that is a function.
+            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores parameters and state
+            together; this is for side information that no file holds, such as a kernel that is a function.
         """
         return {**self._live().state(), "classes": self.classes_, "settled": self.settled_}
 
@@ -576,8 +584,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model.take(state)
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ValueError(
-                f"the state must be of a classifier with these parameters and this side information; {error}. Go on from it with "
-                "those it was taken with, or fit again."
+                f"the state must be of a classifier with these parameters and this side information; {error}. Go on "
+                "from it with those it was taken with, or fit again."
             ) from None
         return model
 
@@ -613,8 +621,8 @@ def _stream_of(rows: Any, cols: Any, y: Any) -> tuple[list[Any], list[Any], Any]
 class Coding(NamedTuple):
     """How labels become signs and back: two classes, or a question for each threshold.
 
-    classes: (negative, positive), or labels 0..L of thresholds. settled: whether a negative label was seen: 1 alone may belong to
-    0/1 or to -1/1.
+    classes: (negative, positive), or labels 0..L of thresholds. settled: whether a negative label was seen: 1 alone may
+    belong to 0/1 or to -1/1.
     """
 
     classes: Labels
@@ -669,8 +677,8 @@ def rating_levels(y: ArrayLike, classes: Sequence[Any] | None) -> Labels:
     levels = np.unique(ratings)
     if not 2 <= len(levels) <= MOST_LEVELS or not np.isfinite(levels.astype(np.float64)).all():
         raise ValueError(
-            f"thresholds='auto' must find 2 to {MOST_LEVELS} ratings in the first batch; got {len(levels)}. Name them by classes=, or "
-            "pass thresholds."
+            f"thresholds='auto' must find 2 to {MOST_LEVELS} ratings in the first batch; got {len(levels)}. Name them "
+            "by classes=, or pass thresholds."
         )
     return levels
 
@@ -718,7 +726,8 @@ def _two_classes(target: Labels) -> Coding:
             return Coding(np.array([-1, 1]), False, None)
     if len(values) != 2 or np.array_equal(values, [-1, 0]):
         raise ValueError(
-            f"Unknown label type: only binary classification is supported. y must hold two labels (bool, 0/1, -1/1, or any two in the first batch); got {values[:5].tolist()!r}. Use "
+            "Unknown label type: only binary classification is supported. y must hold two labels (bool, 0/1, -1/1, "
+            f"or any two in the first batch); got {values[:5].tolist()!r}. Use "
             "thresholds= for ratings, classes= where the first batch shows one of them."
         )
     return Coding(values, True, None)

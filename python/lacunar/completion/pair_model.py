@@ -1,4 +1,4 @@
-"""The model behind a classifier of pairs: the ids of both sides as vertices, counts, and the contract of what learns."""
+"""The model behind a classifier of pairs: ids of both sides as vertices, counts, the contract of what learns."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _STATE: dict[str, Rule] = {
 class IdTable:
     """The vertices of one side (rows or columns): what is asked about grows it, only what is learned counts.
 
-    A vertex without observations changes no prediction, so asking about a new id is free of effect. Under `Identity` all ids
-    that were never learned are alike and share one spare vertex, whatever their number.
+    A vertex without observations changes no prediction, so asking about a new id is free of effect. Under `Identity`
+    all ids that were never learned are alike and share one spare vertex, whatever their number.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class IdTable:
         return len(self.number) - len(self.fresh)
 
     def places(self, ids: list[Hashable], policy: str) -> Vertices:
-        """Vertices of ids. "learn": every unseen id gets its own; "grow": for predictions, unseen ids take one where the side information
-        gives it; else -1 for those without one, or under "raise" an error."""
+        """Vertices of ids. "learn": every unseen id gets its own; "grow": for predictions, unseen ids take one where
+        the side information gives it; else -1 for those without one, or under "raise" an error."""
         self._settle()
         vertices = np.fromiter((self.number.get(name, UNKNOWN) for name in ids), np.int64, len(ids))
         for k in np.flatnonzero(vertices == UNKNOWN):  # an id may come twice
@@ -72,8 +72,8 @@ class IdTable:
     def _place_unseen(self, name: Hashable, policy: str, position: int) -> int:
         if policy == "raise":
             raise ValueError(
-                f"{self.name} must be ids known to the model; got {name!r} at position {position}. Learn it first, or set "
-                "unseen='grow' or unseen='prior'."
+                f"{self.name} must be ids known to the model; got {name!r} at position {position}. Learn it first, or "
+                "set unseen='grow' or unseen='prior'."
             )
         if policy == "prior":
             return UNKNOWN
@@ -134,8 +134,8 @@ class IdTable:
             return self.add(name, name)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {name!r}: {error} "
-                f"Or call add_{self.name[:3]}(id, value) with what it needs."
+                f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {name!r}: "
+                f"{error} Or call add_{self.name[:3]}(id, value) with what it needs."
             ) from error
 
     def _name(self, name: Hashable, vertex: int) -> None:
@@ -174,7 +174,7 @@ class Trials(NamedTuple):
     wrong: NDArray[np.bool_]
 
 
-class Counts(NamedTuple):
+class TrialCounts(NamedTuple):
     """Trials learned, those of them that changed something, and those that were predicted wrongly."""
 
     seen: int = 0
@@ -183,7 +183,9 @@ class Counts(NamedTuple):
 
 
 class Steps(Protocol):
-    """Trials on their way through the tasks of a model: of those that the first task has learned, the others miss none in the end."""
+    """Trials on their way through the tasks of a model: of those that the first task has learned, the others miss none
+    in the end.
+    """
 
     def run(self) -> None:
         """The first task learns, and the others after it."""
@@ -204,7 +206,7 @@ class PairModel:
 
     def _begin(self, options: Any) -> None:
         self.rows, self.cols = IdTable(options.rows, "rows"), IdTable(options.cols, "cols")
-        self.counts = Counts()
+        self.counts = TrialCounts()
         self.signs_of: dict[Hashable, Sequence[float]] = {}  # (L,) of labels met one by one
 
     @property
@@ -229,7 +231,8 @@ class PairModel:
             raise ValueError(f"the {side} take ids without more being said; got {name!r}. Just learn it.")
         table.add(name, value)
 
-    # -- for learners to say --------------------------------------------------------------------------------------------
+    # -- for learners to say
+    # --------------------------------------------------------------------------------------------
 
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """y_bar of every task, (n, L)."""
@@ -266,7 +269,8 @@ class PairModel:
         """The learner's part of a state."""
         raise NotImplementedError
 
-    # -- learning ---------------------------------------------------------------------------------------------------------
+    # -- learning
+    # ---------------------------------------------------------------------------------------------------------
 
     def signs(self, scores: Floats, first: int) -> Floats:
         """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""
@@ -277,7 +281,8 @@ class PairModel:
         signs: Floats = self.signs(self.score_one(pair, policy)[None], self.n_seen)[0]
         return signs
 
-    # -- state ------------------------------------------------------------------------------------------------------------
+    # -- state
+    # ------------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """What was learned, as plain data."""
@@ -289,7 +294,9 @@ class PairModel:
         }
 
     def take(self, state: Mapping[str, Any]) -> None:
-        """A state, by a model just begun with the options of the one it is of. ValueError where it is not of these options."""
+        """A state, by a model just begun with the options of the one it is of. ValueError where it is not of these
+        options.
+        """
         for table, part in zip((self.rows, self.cols), state["tables"], strict=True):
             table.grow_from(part)
         if min(int(state[name]) for name in _COUNTS) < 0:
@@ -298,7 +305,7 @@ class PairModel:
             whole("fresh", distinct=True, high=table.side.size - 1).check(fresh, "fresh vertices", {})
             table.fresh = set(fresh.tolist())
         self._take(state)
-        self.counts = Counts(*(int(state[name]) for name in _COUNTS))
+        self.counts = TrialCounts(*(int(state[name]) for name in _COUNTS))
 
 
 class OneTrial:
@@ -321,7 +328,7 @@ class OneTrial:
         (i, j), (seen, updates, mistakes), model = self._pair, self._first, self._model
         model.rows.fresh.discard(i)
         model.cols.fresh.discard(j)
-        model.counts = Counts(seen + 1, updates + updated, mistakes + wrong)
+        model.counts = TrialCounts(seen + 1, updates + updated, mistakes + wrong)
         self.updated = updated
 
 
@@ -361,7 +368,7 @@ class Batch:
         if start < stop:
             self._note(start, stop)
             seen, updates, mistakes = self._first
-            counts = Counts(
+            counts = TrialCounts(
                 seen + stop, updates + int(self._updated[:stop].sum()), mistakes + int(self._wrong[:stop].sum())
             )
             self._model.rows.fresh.difference_update(self._i[start:stop].tolist())
@@ -381,7 +388,9 @@ class Batch:
         raise NotImplementedError
 
     def _note(self, start: int, stop: int) -> None:
-        """Fill in where trials start to stop, which every task has learned, were wrong and changed something; again, if asked again."""
+        """Fill in where trials start to stop, which every task has learned, were wrong and changed something; again, if
+        asked again.
+        """
         raise NotImplementedError
 
     def _cuts(self) -> NDArray[np.int64]:

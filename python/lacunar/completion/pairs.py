@@ -32,8 +32,8 @@ def read_pair_batches(
     Parameters
     ----------
     source : path of a Parquet file or folder, Arrow record batches, Observed, or ObservedFile
-        Files of a folder come by name. Of an `Observed` or its file, entries come row by row, their values are the labels, and the names
-        below are not used.
+        Files of a folder come by name. Of an `Observed` or its file, entries come row by row, their values are the
+        labels, and the names below are not used.
     size : int, default=10000
         Pairs of a batch, at least 1; only the last is shorter.
     row, col, label : str
@@ -102,8 +102,8 @@ def _checked_time(times: Column, reached: Any, name: str) -> Any:
     back = np.flatnonzero(chain[1:] < chain[:-1])
     if back.size:
         raise ValueError(
-            f"pairs must come by ascending {name!r}; got {chain[back[0] + 1]} after {chain[back[0]]}. Sort the source by it (files of a "
-            "folder come by name), or leave time out to take pairs as they come."
+            f"pairs must come by ascending {name!r}; got {chain[back[0] + 1]} after {chain[back[0]]}. Sort the source "
+            "by it (files of a folder come by name), or leave time out to take pairs as they come."
         )
     return times[-1]
 

@@ -29,8 +29,9 @@ VECTORS = ("min", "gaussian", "linear")
 class GrowingGram:
     """Pivot-free Cholesky of a growing Gram matrix: rows W with K = W W^T up to 1e-8. O(n rank) a point.
 
-    A new point's row w solves W w = k; what is left of its own value, k(x, x) - |w|^2, opens a new direction, is rounding,
-    or is negative: then the function is no kernel. The same for its left-over products with points met before.
+    A new point's row w solves W w = k; what is left of its own value, k(x, x) - |w|^2, opens a new direction, is
+    rounding, or is negative: then the function is no kernel. The same for its left-over products with points met
+    before.
     """
 
     def __init__(self) -> None:
@@ -48,8 +49,8 @@ class GrowingGram:
         allowed = np.sqrt(_ROUNDING * self._own * own)  # |<x - proj x, y - proj y>| of points y the basis spans
         if remainder < -_ROUNDING * own or (off > np.maximum(allowed, _ROUNDING * np.sqrt(self._own * own))).any():
             raise ValueError(
-                f"the kernel function must be positive semidefinite; with the point {shown(value)} (number {len(column)}) "
-                "its Gram matrix is not. Pass a symmetric positive semidefinite function."
+                f"the kernel function must be positive semidefinite; with the point {shown(value)} (number "
+                f"{len(column)}) its Gram matrix is not. Pass a symmetric positive semidefinite function."
             )
         return w, remainder
 
@@ -131,8 +132,8 @@ class FunctionState(DenseState):
         radius = float(self.options["radius"])
         if own > radius * (1 + 1e-12):
             raise ValueError(
-                f"the kernel of a point with itself must be at most radius={radius:g}; got {own:.6g} for {shown(value)}. "
-                "Raise radius, or use normalize=True."
+                f"the kernel of a point with itself must be at most radius={radius:g}; got {own:.6g} for "
+                f"{shown(value)}. Raise radius, or use normalize=True."
             )
         return raw / radius, own / radius
 
@@ -165,8 +166,8 @@ class FunctionState(DenseState):
         if self.f == "min" and np.abs(point).max(initial=0) > self.options["r"]:
             k = int(np.abs(point).argmax())
             raise ValueError(
-                f"a point of the 'min' kernel must lie in [-r, r] = [{-self.options['r']:g}, {self.options['r']:g}]; got "
-                f"{point[k]:g} in column {k}. Raise r, or scale the points."
+                f"a point of the 'min' kernel must lie in [-r, r] = [{-self.options['r']:g}, {self.options['r']:g}]; "
+                f"got {point[k]:g} in column {k}. Raise r, or scale the points."
             )
         return point
 
@@ -218,8 +219,9 @@ class KernelFunction(SideInformation):
 
     Notes
     -----
-    The n-th point costs n values of f; memory O(n^2). `begin` raises ValueError for options out of range, `grow` for a point
-    outside the domain; the state is then as before. A model file holds no callable: see `OnlineMatrixClassifier.state`.
+    The n-th point costs n values of f; memory O(n^2). `begin` raises ValueError for options out of range, `grow` for a
+    point outside the domain; the state is then as before. A model file holds no callable: see
+    `OnlineMatrixClassifier.state`.
 
     Examples
     --------

@@ -34,11 +34,13 @@ _DIFFUSION = 5.0
 _PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
+    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "sweeps": 8, "mixer_variance": 0.2,
+    "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
-    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False, "linked": False, "products": False,
+    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False,
+    "linked": False, "products": False,
 }  # fmt: skip
 
 
@@ -78,7 +80,9 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
 
 
 class _Leaf:
-    """One part of the side information of a side, as the pool reads it: features (size, d), groups (size, G) of categories, a graph."""
+    """One part of the side information of a side, as the pool reads it: features (size, d), groups (size, G) of
+    categories, a graph.
+    """
 
     def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         self.state, self.adjacency = state, None
@@ -157,7 +161,7 @@ def _compared(raw: Floats) -> Floats:
 
 
 class SideFeatures:
-    """Features, groups and graphs of one side, of all parts of its side information; at most `most_features` features."""
+    """Features (at most `most_features`), groups and graphs of one side, of all parts of its side information."""
 
     def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         parts = list(_parts(described, state))
@@ -260,7 +264,9 @@ def _log_odds(p: Floats) -> Floats:
 
 
 def _axes(raw: Floats, most_features: int) -> Floats:
-    """The leading right singular vectors (D, most_features) of features (n, D), D > most_features; those of value 0 complete them."""
+    """The leading right singular vectors (D, most_features) of features (n, D), D > most_features; those of value 0
+    complete them.
+    """
     _, sizes, axes = np.linalg.svd(raw, full_matrices=False)
     rank = int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
     sizes, axes = sizes[:rank], axes[:rank].T
@@ -410,13 +416,16 @@ class PoolModel(PairModel):
         return scores
 
     def outside_odds(self, k: int, lower: Floats) -> Floats:
-        """Log-odds (n, E) of experts from outside the core: where tasks are several the one before, of its scores; nan in the first."""
+        """Log-odds (n, E) of experts from outside the core: where tasks are several the one before, of its scores; nan
+        in the first.
+        """
         extra = np.full((len(lower), int(len(self.pools) > 1)), np.nan)
         if k:
             extra[:, 0] = _log_odds(0.5 * (1.0 + lower))
         return extra
 
-    # -- learning -------------------------------------------------------------------------------------------------------
+    # -- learning
+    # -------------------------------------------------------------------------------------------------------
 
     def one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> OnePoolTrial:
         """One pair with labels y (L,)."""
@@ -462,7 +471,8 @@ class PoolModel(PairModel):
             pool.set_features(side, phi)
         self._directions[side] = self.side_features[side].n_directions
 
-    # -- weights --------------------------------------------------------------------------------------------------------
+    # -- weights
+    # --------------------------------------------------------------------------------------------------------
 
     @property
     def weights(self) -> Floats:
@@ -474,7 +484,8 @@ class PoolModel(PairModel):
         paths = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.pools]
         return paths[0][:, 0].astype(np.int64), np.stack([path[:, 1:] for path in paths], axis=1)
 
-    # -- state ----------------------------------------------------------------------------------------------------------
+    # -- state
+    # ----------------------------------------------------------------------------------------------------------
 
     def _learned(self) -> dict[str, Any]:
         self._grow()

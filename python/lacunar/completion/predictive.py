@@ -21,8 +21,8 @@ class Predictiveness:
     correlation: of K_ik with how alike the entries of i and k are in common places, weighted by their number, beyond
     what each place's own mean explains. p_value: the share of random exchanges of ids (and of the ids as they
     are) whose correlation is at least that: near 0 for side information that predicts, near 1 for one that misleads.
-    agreement_near, agreement_all: share of equal entries among the tenth of pairs that are most alike, and among all pairs.
-    n_ids, n_pairs: ids compared, pairs of them with a place in common.
+    agreement_near, agreement_all: share of equal entries among the tenth of pairs that are most alike, and among all
+    pairs. n_ids, n_pairs: ids compared, pairs of them with a place in common.
     """
 
     correlation: float
@@ -50,7 +50,8 @@ def predictiveness(
     side : side information, or its begun state
         Of the rows, say.
     index, other : array-like of int, shape (t,)
-        Row and column of every entry seen: vertices 0 to size - 1, and any numbers from 0. Exchange them to ask about columns.
+        Row and column of every entry seen: vertices 0 to size - 1, and any numbers from 0. Exchange them to ask about
+        columns.
     y : array-like of shape (t,)
         Entries: two labels, or numbers. A cell seen again counts with its mean.
     n_permutations : int, default=199
@@ -132,7 +133,9 @@ def _table(size: int, index: ArrayLike, other: ArrayLike, y: ArrayLike) -> sp.cs
 
 
 def _likeness(seen: sp.csr_array) -> tuple[Floats, Floats, Floats]:
-    """(alike, weight, equal) of pairs of rows (n, n): products of entries less their place's mean, places in common, signs equal."""
+    """(alike, weight, equal) of pairs of rows (n, n): products of entries less their place's mean, places in common,
+    signs equal.
+    """
     mask = sp.csr_array((np.ones_like(seen.data), seen.indices, seen.indptr), shape=seen.shape)
     mean = np.asarray(seen.sum(axis=0)).ravel() / np.maximum(np.asarray(mask.sum(axis=0)).ravel(), 1)
     deviations = sp.csr_array((seen.data - mean[seen.indices], seen.indices, seen.indptr), shape=seen.shape)

@@ -25,9 +25,10 @@ class SideState:
     """What is known about the rows (or columns) of a matrix: a kernel K over ids, diagonal at most 1.
 
     kind: "dense" keeps K; "factor" is Phi Phi^T + own I + const 11^T; "operator" multiplies without holding K.
-    ids: names of the first vertices, in order, when the descriptor knows names; None when ids are numbers 0..size-1, or,
-    for growing kinds, whatever takes the next free vertex. is_pd_laplacian: whether K is the inverse of a PDLaplacian up to a
-    factor, the first case of Theorem 3. digest: a short name of the side information as it was begun; growing does not change it.
+    ids: names of the first vertices, in order, when the descriptor knows names; None when ids are numbers 0..size-1,
+    or, for growing kinds, whatever takes the next free vertex. is_pd_laplacian: whether K is the inverse of a
+    PDLaplacian up to a factor, the first case of Theorem 3. digest: a short name of the side information as it was
+    begun; growing does not change it.
     """
 
     kind: Kind
@@ -75,8 +76,8 @@ class SideState:
     def read(self, value: Any) -> Any:
         """What `put` wants of one more vertex; ValueError or TypeError for what cannot be taken."""
         raise ValueError(
-            f"this side information knows {self.size} ids and takes no more; got {shown(value)}. Use side information that "
-            "grows (Identity(), KernelFunction, Features with the new row's features)."
+            f"this side information knows {self.size} ids and takes no more; got {shown(value)}. Use side information "
+            "that grows (Identity(), KernelFunction, Features with the new row's features)."
         )
 
     def put(self, vertex: int, point: Any) -> None:
@@ -88,12 +89,14 @@ class SideState:
         return {"digest": self.digest, **self._grown()}
 
     def grow_from(self, state: Mapping[str, Any]) -> None:
-        """What a `state` had grown, taken by side information just begun; ValueError for a state of other side information."""
+        """What a `state` had grown, taken by side information just begun; ValueError for a state of other side
+        information.
+        """
         came = state.get("digest")
         if came != self.digest:
             raise ValueError(
-                f"the state must be of this side information; its digest is {came!r}, this is {self.digest!r}. Pass the side "
-                "information that it was of."
+                f"the state must be of this side information; its digest is {came!r}, this is {self.digest!r}. Pass "
+                "the side information that it was of."
             )
         self._grow_again({name: part for name, part in state.items() if name != "digest"})
 
@@ -151,7 +154,7 @@ def shown(value: object) -> str:
 
 
 def rounding(matrix: Any) -> float:
-    """What counts as rounding in a computed matrix, as a share of its largest entry: 1e-8, or 1e-5 in single precision."""
+    """What counts as rounding in a computed matrix, as a share of its largest entry: 1e-8, in float32 1e-5."""
     dtype = getattr(matrix, "dtype", None)
     return 1e-5 if dtype in (np.float32, np.float16) else 1e-8
 
@@ -181,8 +184,8 @@ def _as_square(K: Any) -> Floats:
     if sp.issparse(K):
         if max(K.shape) > DENSE_LIMIT:
             raise ValueError(
-                f"a sparse K may have at most {DENSE_LIMIT} ids; got shape {K.shape}. Use Graph (its inverse is what is "
-                "sparse) or Features."
+                f"a sparse K may have at most {DENSE_LIMIT} ids; got shape {K.shape}. Use Graph (its inverse is what "
+                "is sparse) or Features."
             )
         K = check_positions(K, "K").toarray()
     try:
@@ -300,7 +303,8 @@ class SideInformation(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def plain(self) -> SideInformation:
-        """The same side information from plain data, for files: frames, graphs and scalars as arrays, csr_arrays and lists.
+        """The same side information from plain data, for files: frames, graphs and scalars as arrays, csr_arrays and
+        lists.
 
         Its state has the same digest. Raises what `begin` raises for arguments that cannot be read.
         """
@@ -363,8 +367,8 @@ def inverse_of(M: Floats) -> Floats:
     values, vectors = np.linalg.eigh(M)
     if values[0] <= len(M) * np.finfo(float).eps * values[-1]:
         raise ValueError(
-            f"K must be positive definite for precision=True; its eigenvalues go from {values[0]:.3g} to {values[-1]:.3g}. Add a "
-            "multiple of the identity, or pass the kernel itself."
+            f"K must be positive definite for precision=True; its eigenvalues go from {values[0]:.3g} to "
+            f"{values[-1]:.3g}. Add a multiple of the identity, or pass the kernel itself."
         )
     root = vectors / np.sqrt(values)
     kernel: Floats = root @ root.T
@@ -382,7 +386,8 @@ def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
         return K / top
     if alone.any():
         warn_user(
-            f"K is zero for {int(alone.sum())} of {len(K)} ids (first: number {int(alone.argmax())}): they have nothing "
+            f"K is zero for {int(alone.sum())} of {len(K)} ids (first: number {int(alone.argmax())}): they have "
+            "nothing "
             "in common with any other id.",
         )
     root = np.sqrt(np.where(alone, 1.0, diagonal))
@@ -393,7 +398,7 @@ def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
 
 
 class FactorState(SideState):
-    """Phi (n, d) with one weight for every id's own direction and one for the direction all share. A product is O(n d)."""
+    """Phi (n, d), a weight for every id's own direction, one for the direction all share. A product is O(n d)."""
 
     kind: Kind = "factor"
 
@@ -549,7 +554,8 @@ class Kernel(SideInformation):
     Notes
     -----
     `begin` is O(n^3 / 3), a Cholesky factorisation that shows K to be semidefinite, and raises ValueError for a K that
-    is not square, finite, symmetric and positive semidefinite (definite to rounding with `precision`), or does not fit its ids.
+    is not square, finite, symmetric and positive semidefinite (definite to rounding with `precision`), or does not fit
+    its ids.
 
     Examples
     --------
@@ -691,13 +697,16 @@ class Join(SideInformation):
         sizes, names = [side.size for side in states], [side.ids for side in states if side.ids is not None]
         if len(set(sizes)) > 1 or any(ids != names[0] for ids in names):
             raise ValueError(
-                f"side information of one list must be of the same ids in one order; got sizes {sizes}. Sort them alike."
+                f"side information of one list must be of the same ids in one order; got sizes {sizes}. Sort them "
+                "alike."
             )
         return JoinedState(states, names[0] if names else None)
 
 
 def joined(described: SideInformation | Sequence[SideInformation] | None) -> SideInformation:
-    """One descriptor of the side information of a side: `Identity` for None, the one in a list of one, a `Join` of several."""
+    """One descriptor of the side information of a side: `Identity` for None, the one in a list of one, a `Join` of
+    several.
+    """
     if described is None:
         return Identity()
     if isinstance(described, SideInformation):

@@ -95,12 +95,12 @@ class Engine:
 
         y_bar + 1 = e^c z^T K exp(A K) z,
 
-    by Lanczos in the inner product u^T K v: O(k N^2) a trial, k about 10 for a value and 4 for a decision. Only vertices
-    with updates take part, so that the inductive setting costs what the transductive one does. When both sides are features
-    alone the state is d x d and the cost O(k d^2), whatever the number of rows and columns.
+    by Lanczos in the inner product u^T K v: O(k N^2) a trial, k about 10 for a value and 4 for a decision. Only
+    vertices with updates take part, so that the inductive setting costs what the transductive one does. When both sides
+    are features alone the state is d x d and the cost O(k d^2), whatever the number of rows and columns.
 
-    rows, cols: side information begun, diagonals <= 1. log_scale: c = log(D / (m + n)). tol: relative accuracy of y_bar + 1.
-    by_features: the form of the state; None: the smaller.
+    rows, cols: side information begun, diagonals <= 1. log_scale: c = log(D / (m + n)). tol: relative accuracy of
+    y_bar + 1. by_features: the form of the state; None: the smaller.
     """
 
     decomposed: Decomposed | None
@@ -170,8 +170,8 @@ class Engine:
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
 
-        steps: one number, or one a trial. Returns y_bar of every trial when `values`, else its sign, and where it updated. After an
-        error or an interrupt the first `n_seen` trials are learned.
+        steps: one number, or one a trial. Returns y_bar of every trial when `values`, else its sign, and where it
+        updated. After an error or an interrupt the first `n_seen` trials are learned.
         """
         at_i, at_j = _indices(i), _indices(j)
         labels = np.ascontiguousarray(y, dtype=np.float64)
@@ -182,7 +182,9 @@ class Engine:
         return (y_bar_of(out) if values else out), updated.view(np.bool_)
 
     def run_into(self, *trials: Any, margin: float, strict: bool, values: bool, first: int = 0) -> None:
-        """`run` on arrays of the core's dtypes: i, j, y, steps; then answers (log(y_bar + 1), or signs) and updates, filled as it goes."""
+        """`run` on arrays of the core's dtypes: i, j, y, steps; then answers (log(y_bar + 1), or signs) and updates,
+        filled as it goes.
+        """
         self._forget()
         failed, status = within_row(self._core.run, *trials[:4], margin, strict, values, *trials[4:])
         if failed >= 0:
@@ -274,7 +276,9 @@ class Engine:
 
 
 def _check_state(state: Mapping[str, Any], rows: SideState, cols: SideState) -> None:
-    """Every part of a state against every other and against the sides, before the core reads any: it may come out of a file."""
+    """Every part of a state against every other and against the sides, before the core reads any: it may come out of a
+    file.
+    """
     sizes = {"rows": rows.size, "cols": cols.size}
     if "matrix" not in state:
         limits = {"row_seats": rows.size - 1, "col_seats": cols.size - 1}
@@ -307,12 +311,12 @@ def _refuse(status: int, trial: int | None = None) -> NoReturn:
     remains = "Nothing has changed." if trial is None else "The trials before it are learned."
     if status == _core.MEG_NOT_FINITE:
         raise FloatingPointError(
-            f"scores must be finite; a sum over past steps is not{where}. The steps are too large or the kernel holds NaN: "
-            f"use steps of at most 1. {remains}"
+            f"scores must be finite; a sum over past steps is not{where}. The steps are too large or the kernel holds "
+            f"NaN: use steps of at most 1. {remains}"
         )
     raise FloatingPointError(
-        f"the exponential must converge within 1000 Lanczos steps; it did not{where}. The steps are too large: use steps of "
-        f"at most 1. {remains}"
+        f"the exponential must converge within 1000 Lanczos steps; it did not{where}. The steps are too large: use "
+        f"steps of at most 1. {remains}"
     )
 
 
@@ -334,8 +338,8 @@ def are_features(rows: SideState, cols: SideState) -> bool:
 class Decomposed:
     """exp(S A S) by eigenvalues: y_bar + 1 = e^c (rest_i + rest_j + sum_k e^theta_k (p_i + q_j)_k^2).
 
-    theta (r,); `rows` and `cols` give of vertices their coordinates in the eigenvectors, (len, r), and what of |x|^2 lies
-    outside them, (len,).
+    theta (r,); `rows` and `cols` give of vertices their coordinates in the eigenvectors, (len, r), and what of |x|^2
+    lies outside them, (len,).
     """
 
     def __init__(self, log_scale: float, theta: Floats, rows: Coordinates, cols: Coordinates) -> None:
@@ -344,7 +348,7 @@ class Decomposed:
         self._rows, self._cols = rows, cols
 
     def log_scores(self, i: Indices, j: Indices) -> Floats | None:
-        """log(y_bar + 1) of pairs, O(r) each: by one product where they nearly fill a table. None beyond the accuracy."""
+        """log(y_bar + 1) of pairs, O(r) each; by one product where they nearly fill a table. None past the accuracy."""
         if self._top > _SQUARES_TOP:
             return None
         (rows, at_row), (cols, at_col) = (np.unique(index, return_inverse=True) for index in (i, j))

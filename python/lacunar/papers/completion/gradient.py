@@ -29,8 +29,8 @@ CLIP = 1.0  # in units of gamma: a score beyond the margin is no more certain, o
 class OnlineLogistic:
     """P(y = 1) = 1 / (1 + exp(-(slope u + offset))) with u = y_bar / gamma, cut to [-1, 1].
 
-    One Newton step an observation on the discounted log loss (the extended Kalman filter of a logistic model): O(1), no step
-    size. Its `values` are slope, offset and the three entries of the curvature, all that has to be stored.
+    One Newton step an observation on the discounted log loss (the extended Kalman filter of a logistic model): O(1), no
+    step size. Its `values` are slope, offset and the three entries of the curvature, all that has to be stored.
     """
 
     def __init__(self, gamma: float) -> None:
@@ -86,8 +86,8 @@ def curves_of(values: Sequence[Sequence[float]], curves: Sequence[OnlineLogistic
 class Tuning(NamedTuple):
     """The numbers that set a learner: margin, scale of the first weights, steps.
 
-    log_scale: of the first weights. anytime: number times the step for the trials so far, or else the number itself. strict: update
-    below the margin only, not at it.
+    log_scale: of the first weights. anytime: number times the step for the trials so far, or else the number itself.
+    strict: update below the margin only, not at it.
     """
 
     gamma: float
@@ -107,7 +107,9 @@ class Tuning(NamedTuple):
 
 
 def neutral_scale(rows: SideState, cols: SideState) -> float:
-    """Logarithm of the scale of W_1 with which the first y_bar is 0: less that of the mean of |x|^2 = (K_ii + K_jj) / 2 over cells."""
+    """Logarithm of the scale of W_1 with which the first y_bar is 0: less that of the mean of |x|^2 = (K_ii + K_jj) / 2
+    over cells.
+    """
     means = [float(np.mean(side.diagonal())) if side.size else 1.0 for side in (rows, cols)]
     return -math.log((means[0] + means[1]) / 2)
 
@@ -193,7 +195,9 @@ class GradientModel(PairModel):
         return np.array([member.score(i, j) for member in self.members])
 
     def signs_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
-        """Predicted signs (L,): without their values, which cost three to five times as much, where no `learn_one` wants them."""
+        """Predicted signs (L,): without their values, which cost three to five times as much, where no `learn_one`
+        wants them.
+        """
         if self.calibrate:
             return super().signs_one(pair, policy)
         i, j = self._vertices_one(pair, policy)
@@ -326,19 +330,21 @@ class MatrixExponentiatedGradient(PairClassifier):
     Parameters
     ----------
     rows, cols : side information, default=None
-        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several; None is `Identity()`, which knows nothing and takes any id.
+        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several; None is `Identity()`,
+        which knows nothing and takes any id.
     gamma : float in (0, 1], default=1/3
         Margin: pairs right by more than gamma are not learned.
     step : {"anytime", "fixed"} or float in (0, 1], default="anytime"
-        "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same with `horizon` for t.
+        "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same with `horizon` for
+        t.
     step_scale : float, default=1.0
     d : "neutral" or float >= 1, default="neutral"
         Quasi-dimension, the scale of the first weights. "neutral": the first y_bar is 0.
     conservative : bool, default=False
         Learn at mistakes only (y y_bar <= 0): for labels without noise.
     horizon : int or (int, int, int), default=None
-        Trials planned, for step="fixed"; or trials and the most rows and columns that may come, where the side information does not know
-        them at the beginning and `d` is a number or the step fixed.
+        Trials planned, for step="fixed"; or trials and the most rows and columns that may come, where the side
+        information does not know them at the beginning and `d` is a number or the step fixed.
     thresholds : "auto", float or ascending floats, default=None
         Labels are ratings: one question "rating >= threshold" each, as in `OnlineMatrixClassifier`.
     calibrate : bool, default=True
@@ -362,10 +368,10 @@ class MatrixExponentiatedGradient(PairClassifier):
 
     Notes
     -----
-    A prediction costs a few products with the two kernels and the observations. Mistakes of the printed algorithm exceed those of a
-    matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D smaller the better the side information
-    fits U. The defaults, found by experiment, have no such proof. Source: Herbster, Pasteris and Tse, "Online Matrix Completion with
-    Side Information", NeurIPS 2020.
+    A prediction costs a few products with the two kernels and the observations. Mistakes of the printed algorithm
+    exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D
+    smaller the better the side information fits U. The defaults, found by experiment, have no such proof. Source:
+    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
 
     Examples
     --------
@@ -429,8 +435,9 @@ class MatrixExponentiatedGradient(PairClassifier):
         if size == 0 and (self.step == "fixed" or self.d != "neutral"):
             option = f"step={self.step!r}" if self.step == "fixed" else f"d={self.d!r}"
             raise ValueError(
-                f"horizon must be (trials, rows, columns) for {option} where ids are not known at the beginning; got {self.horizon!r}. "
-                "Pass the most rows and columns that may come, or use step='anytime' or a number and d='neutral'."
+                f"horizon must be (trials, rows, columns) for {option} where ids are not known at the beginning; got "
+                f"{self.horizon!r}. Pass the most rows and columns that may come, or use step='anytime' or a number "
+                "and d='neutral'."
             )
         log_scale = neutral_scale(rows, cols) if self.d == "neutral" else math.log(float(self.d) / size)
         anytime = self.step == "anytime"
@@ -445,7 +452,8 @@ class MatrixExponentiatedGradient(PairClassifier):
         counts = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in plan)
         if isinstance(self.horizon, tuple) and not (len(plan) == 3 and counts):
             raise ValueError(
-                f"horizon must be a number of trials or (trials, rows, columns), whole numbers of at least 1; got {self.horizon!r}."
+                "horizon must be a number of trials or (trials, rows, columns), whole numbers of at least 1; got "
+                f"{self.horizon!r}."
             )
         return plan
 

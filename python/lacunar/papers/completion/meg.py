@@ -58,8 +58,9 @@ class PrintedModel(GradientModel):
 class PrintedMEG(PairClassifier):
     """Matrix exponentiated gradient with side information as printed: Algorithm 1, or 2 where ids come.
 
-    Predicts sign(y_bar - Y) with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), and updates at y y_bar < gamma;
-    when conservative, predicts sign(y_bar) and updates at y y_bar <= 0. `lacunar.papers.completion.MatrixExponentiatedGradient` is the tuned learner.
+    Predicts sign(y_bar - Y) with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), and updates
+    at y y_bar < gamma; when conservative, predicts sign(y_bar) and updates at y y_bar <= 0.
+    `lacunar.papers.completion.MatrixExponentiatedGradient` is the tuned learner.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ class PrintedMEG(PairClassifier):
     T : int, default=None
         Trials planned, for eta=None.
     m, n : int, default=None
-        The most rows and columns that may come, as Algorithm 2 wants them; None: those that the side information knows at the beginning.
+        The most rows and columns that may come, as Algorithm 2 wants them; None: those that the side information knows
+        at the beginning.
     blocks : int, (int, int) or (row_classes, col_classes), default=None
         Blocks k x l of the matrix, or the class of every row and column.
     random_state : int, RandomState or None, default=None
@@ -90,9 +92,10 @@ class PrintedMEG(PairClassifier):
 
     Notes
     -----
-    Algorithm 1 prints an update at y y_bar < gamma also for conservative learners, with gamma = 0; the proof of (6) needs one at every
-    mistake, and sign(0) counts as +1. Mistakes exceed those of a matrix U by at most 4 sqrt(2 D log(m + n) T) / gamma in expectation
-    (Theorem 1). Source: Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
+    Algorithm 1 prints an update at y y_bar < gamma also for conservative learners, with gamma = 0; the proof of (6)
+    needs one at every mistake, and sign(0) counts as +1. Mistakes exceed those of a matrix U by at most 4 sqrt(2 D
+    log(m + n) T) / gamma in expectation (Theorem 1). Source: Herbster, Pasteris and Tse, "Online Matrix Completion with
+    Side Information", NeurIPS 2020.
 
     Examples
     --------
@@ -155,7 +158,8 @@ class PrintedMEG(PairClassifier):
         size = (rows.size if self.m is None else self.m) + (cols.size if self.n is None else self.n)
         if size == 0:
             raise ValueError(
-                "m and n must be given where ids are not known at the beginning; got None. Pass the most rows and columns that may come."
+                "m and n must be given where ids are not known at the beginning; got None. Pass the most rows and "
+                "columns that may come."
             )
         D = self._bound(rows, cols) if self.D is None else float(self.D)
         gamma = 1.0 / math.sqrt(min(_counts(self.blocks))) if self.gamma is None else float(self.gamma)
@@ -173,7 +177,8 @@ class PrintedMEG(PairClassifier):
             raise ValueError("blocks must be given for gamma=None; got None. Pass the number k of blocks, or (k, l).")
         if self.D is None and (not isinstance(blocks, tuple) or any(_is_count(part) for part in blocks)):
             raise ValueError(
-                f"blocks must be (row_classes, col_classes) for D=None, the class of every row and column; got {blocks!r}."
+                "blocks must be (row_classes, col_classes) for D=None, the class of every row and column; got "
+                f"{blocks!r}."
             )
 
     def _bound(self, rows: SideState, cols: SideState) -> float:
@@ -181,8 +186,8 @@ class PrintedMEG(PairClassifier):
         bound = float(quasi_dimension_bound(rows, cols, *self.blocks))
         if not math.isfinite(bound):
             raise ValueError(
-                "D=None must have positive definite side information; Theorem 3 gives an infinite bound. Use Graph(kind='pd'), "
-                "a share of own in Features or Mix, or pass D."
+                "D=None must have positive definite side information; Theorem 3 gives an infinite bound. Use "
+                "Graph(kind='pd'), a share of own in Features or Mix, or pass D."
             )
         return bound
 
