@@ -197,6 +197,33 @@ def test_an_absent_column_is_drawn():
         list(imputer.draws(frame.iloc[:5].assign(a="x")))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("absent", [False, True])
+def test_rows_that_show_nothing_of_a_column(library, absent):
+    """Columns of nulls have the type of nothing, and those that are absent have none: they come back in one that holds their values."""
+    rng = np.random.default_rng(0)
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 90, 40), unit="D")
+    frame = pd.DataFrame({"a": rng.normal(size=40), "c": ["u", "v"] * 20, "b": [True, False] * 20, "d": days})
+    imputer = MultipleImputer(2, sweeps=2).fit(frame)
+    new = {"a": [0.5, 0.7]} | ({} if absent else {name: [None, None] for name in "cbd"})
+    if library == "pandas":
+        rows = pd.DataFrame(new, index=[5, 9])
+    else:
+        module = pytest.importorskip(library)
+        rows = module.DataFrame(new) if library == "polars" else module.table(new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = next(imputer.draws(rows))
+    assert type(table) is type(rows)
+    table = table if library == "pandas" else table.to_pandas()
+    assert list(table.columns) == ["a", "c", "b", "d"]
+    assert table["a"].tolist() == [0.5, 0.7]
+    assert set(table["c"]) <= {"u", "v"}
+    assert set(table["b"].tolist()) <= {True, False}
+    assert set(pd.to_datetime(table["d"])) <= set(days)
+    assert library != "pandas" or list(table.index) == [5, 9]
+
+
 # -- options ------------------------------------------------------------------------------------------------------------------
 
 

@@ -332,15 +332,22 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
 
 
 def _able_to_hold(series: Any, column: Column) -> Any:
-    """The series; one without any value, whose type is that of nothing, in the type of the column."""
-    if series.dtype not in (nw.Float64, nw.Unknown, nw.Object) or series.null_count() < len(series):
+    """The series; one without any value whose type cannot hold those of the column, in a type that can."""
+    dtype = series.dtype
+    if dtype == nw.Object or series.null_count() < len(series):
         return series
-    if column.kind == "date":
-        return series.cast(nw.Datetime("us"))
+    wanted: Any
     if column.is_number:
+        able, wanted = dtype.is_numeric() or dtype.is_temporal(), nw.Float64()
+        if column.kind == "date":
+            able, wanted = dtype in (nw.Date, nw.Datetime), nw.Datetime("us")
+    elif column.kind == "boolean":
+        able, wanted = dtype == nw.Boolean, nw.Boolean()
+    else:
+        able, wanted = dtype in (nw.String, nw.Categorical, nw.Enum), nw.String()
+    if able:
         return series
-    texts = all(isinstance(level, str) for level in column.levels)
-    return series.cast(nw.String if texts else nw.Boolean if column.kind == "boolean" else nw.Object)
+    return nw.new_series(series.name, [None] * len(series), wanted, native_namespace=nw.get_native_namespace(series))
 
 
 def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
