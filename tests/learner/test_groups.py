@@ -75,7 +75,7 @@ def test_intervals_are_those_of_new_groups():
         inside = fitted(LacunarRegressor, X, y, members=["kernels"], **told).predict_interval(new)
         shares.append(np.mean((truth >= inside[:, 0]) & (truth <= inside[:, 1])))
     assert shares[0] < 0.6
-    assert shares[1] > 0.85
+    assert shares[1] > 0.81  # .9 less three standard errors over 200 groups of training and 200 new ones
 
 
 def test_copies_do_not_let_the_forest_see_a_row_before_it_is_asked():
@@ -375,7 +375,7 @@ def test_a_comparison_keeps_groups_in_one_fold_and_tells_the_learner():
     scores = dict(zip(result.table["learner"], result.table["log loss"], strict=True))
     assert scores["lacunar"] > 0.6
     assert scores["lacunar"] < scores["no columns"] + 0.1
-    with pytest.raises(ValueError, match="'wo': no such column.*did you mean 'who'"):
+    with pytest.raises(ValueError, match=r"'wo': no such column.*did you mean 'who'"):
         lacunar.compare(table, "y", groups="wo")
     with pytest.raises(ValueError, match="two kinds of folds"):
         lacunar.compare(table, "y", groups="who", time="c0")
