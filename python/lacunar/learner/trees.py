@@ -50,7 +50,7 @@ _STAGE = 20  # iterations of boosting between two looks at the loss out of fold
 _FEWEST_WISHED, _ITERATIONS = 100, 300  # at most, of few and of many rows
 _FURTHER = 1.4  # times the iterations that are best for one model, for the mean of the models of all folds
 _SMALL_LEAVES, _USUAL_LEAVES = 6, 15
-_FEW_ROWS = 1000  # below which trees are small
+_FEW_ROWS = 1000  # below which trees are small, and of classes choose among few columns
 _MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried beside usual ones
 # Of boosting on large tables: leaves of a tree, rows of a leaf, iterations at most, and summed over many classes.
 _LARGE_LEAVES, _LEAST_LEAF_SHARE, _LEAST_LEAF = 31, 1e-3, (20, 100)
@@ -563,7 +563,7 @@ def _model(training: TrainingSet, leaves: int) -> Boosting:
         max_leaf_nodes=leaves,
         min_samples_leaf=leaf,
         l2_regularization=1.0,
-        max_features=1.0 if training.large else 0.7,
+        max_features=_share_of_columns(training),
         max_bins=_bins(training),
         random_state=training.seed,
         categorical_features=categorical if categorical.any() else None,
@@ -571,6 +571,13 @@ def _model(training: TrainingSet, leaves: int) -> Boosting:
         tol=0.0,
         warm_start=True,
     )
+
+
+def _share_of_columns(training: TrainingSet) -> float:
+    """Among which a split chooses."""
+    if training.large:
+        return 1.0
+    return 0.3 if training.n_classes and training.n < _FEW_ROWS else 0.7
 
 
 def _leaves(training: TrainingSet) -> list[int]:
