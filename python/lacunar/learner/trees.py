@@ -41,7 +41,7 @@ Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
 LEAST = 1e-4  # probability that a member may give a class
-_FIRST_TREES, _MOST_TREES = 50, 300  # of a forest
+_FIRST_TREES, _MOST_TREES = 50, (100, 300)  # of a forest, the latter of few rows and of many
 _LEAST_GAIN = 0.02  # of the loss out of bag, below which the last doubling of a forest is the last
 _SMALLEST_TREES = 10  # of a forest cut short
 _TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
@@ -635,9 +635,9 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
 
     def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Forest:
         """A forest that is doubled until that gains little out of bag, or time runs out."""
-        final = training.final
+        final, wished = training.final, int(np.clip(2 * training.n, *_MOST_TREES))
         rows, target, weight = rows[final], target[final], training.weights(final)
-        started, loss, most = perf_counter(), np.inf, _MOST_TREES
+        started, loss, most = perf_counter(), np.inf, wished
         trees = _FIRST_TREES if np.isinf(training.deadline) else _SMALLEST_TREES
         model = self._model(training, trees)
         while True:
@@ -647,15 +647,15 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
             if training.hurried:
                 a_tree = max(perf_counter() - started, TICK) / trees
                 usable = USABLE * training.left() / _forests(training)
-                most = int(np.clip(trees + usable / a_tree, trees, _MOST_TREES))
+                most = int(np.clip(trees + usable / a_tree, trees, wished))
             last, loss = loss, self._loss(self._left_out(model, training), training)
             if trees >= _FIRST_TREES and loss > (1 - _LEAST_GAIN) * last:
                 return model
             if trees == most:
                 break
             trees = min(2 * trees, most)
-        if trees < _MOST_TREES:
-            training.shortened[self.name] = f"{trees} of up to {_MOST_TREES} trees"
+        if trees < wished:
+            training.shortened[self.name] = f"{trees} of up to {wished} trees"
         return model
 
     def _loss(self, values: Floats, training: TrainingSet) -> float:
