@@ -288,8 +288,8 @@ def log_chances(chances: Floats) -> Floats:
 class BoostingMember(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
 
-    Models of all folds grow side by side until their summed out-of-fold loss rises, and keep the trees before that; smaller trees are tried
-    beside the usual ones. Of a large table one model grows until the held-out part gains no more.
+    Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Trees of few rows
+    are small; of more rows small and usual ones compete. Of a large table one model grows until the held-out part gains no more.
     """
 
     name = "boosting"
