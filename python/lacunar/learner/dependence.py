@@ -23,6 +23,7 @@ _OF_LEVEL = 0.8  # intraclass correlation of a column that belongs to the level 
 _ALIKE = 0.1  # intraclass correlation of the targets
 _FALSE_ALARMS = 1e-4
 _SERIAL = 0.35  # correlation of neighbours' residuals
+_RUNS = 5  # runs of labels for every class, below which rows are sorted by them
 _SERIAL_WITHIN, _BINS = 0.15, 20  # the same among rows of one label, or of one of so many bins of numbers
 
 
@@ -122,7 +123,7 @@ def neighbours_are_alike(residuals: Floats, labels: Ints | None, Y: Floats) -> b
     Neighbours in a table that is sorted by its targets have like residuals. Their predictions are alike, given the targets, only where the columns tell
     neighbours from other rows, and a member that has seen the neighbours knows too much.
     """
-    if len(residuals) < FEWEST_ROWS:
+    if len(residuals) < FEWEST_ROWS or _is_sorted(labels, Y):
         return False
     chance = _FALSE_ALARMS / residuals.shape[1]
     for k, residual in enumerate(residuals.T):
@@ -131,6 +132,13 @@ def neighbours_are_alike(residuals: Floats, labels: Ints | None, Y: Floats) -> b
         if _correlated(residual, _SERIAL, chance) and _correlated(within, _SERIAL_WITHIN, chance):
             return True
     return False
+
+
+def _is_sorted(labels: Ints | None, Y: Floats) -> bool:
+    """Whether rows come by their label, in few runs, or by a number."""
+    if labels is not None:
+        return bool(np.count_nonzero(np.diff(labels)) < _RUNS * len(np.unique(labels)))
+    return any(float((np.diff(y) >= 0).mean()) in (0.0, 1.0) for y in Y.T)
 
 
 def _bins(y: Floats) -> Ints:
