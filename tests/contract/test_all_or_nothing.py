@@ -15,6 +15,7 @@ from faulty import Fault, calls_of, problem, quiet, state
 
 import lacunar
 from lacunar import Observed, active, completion, impute, karma, learner, lowrank, uncertainty
+from lacunar._cuts import cuts_of
 from lacunar.comparison import TableModel, UserError, load_problem
 from lacunar.completion.pair_classifier import PairClassifier
 from lacunar.encode import TableEncoder
@@ -226,7 +227,7 @@ def of_measuring():
 
 def of_selection():
     rng = np.random.default_rng(0)
-    folds = np.array_split(rng.permutation(40), 2)
+    folds = cuts_of(np.array_split(rng.permutation(40), 2), 40)
     table = np.nan_to_num(X, nan=0.5)
 
     def begin():
@@ -234,7 +235,7 @@ def of_selection():
         selection.fit(table, NUMBERS[:, None], folds)
         return selection
 
-    bad = [(table, NUMBERS[:-1, None], folds), (table, NUMBERS[:, None], [np.arange(99)])]
+    bad = [(table, NUMBERS[:-1, None], folds), (table, NUMBERS[:, None], [(np.arange(99), np.arange(99))])]
     rows = Observed.from_dense(table[:, :4])
     return begin, {
         "fit": (call("fit", table[:, :4], NUMBERS[:, None], folds), [call("fit", *given) for given in bad]),

@@ -118,6 +118,7 @@ def test_statsmodels(imputer):
     assert np.isfinite(logit.summary_frame().to_numpy()).all()
 
 
+@pytest.mark.filterwarnings("ignore:Starting with pandas version 4")  # of a call that lifelines makes
 def test_lifelines(imputer):
     lifelines = pytest.importorskip("lifelines", reason="lifelines is not installed: its results are not tried")
     pd = pytest.importorskip("pandas")

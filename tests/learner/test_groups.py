@@ -21,7 +21,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import lacunar
 from lacunar import LacunarClassifier, LacunarRegressor
-from lacunar._cuts import cuts_of, in_order, left_out, tested_rows
+from lacunar._cuts import cuts_of, in_order, left_out
+from lacunar._cuts import tested_rows as rows_tested
 from lacunar.karma.selection import KernelSelection
 from lacunar.learner.dependence import grouping_column, neighbours_are_alike
 from lacunar.learner.folds import even_folds, units_in
@@ -147,7 +148,7 @@ def test_splitters_of_scikit_learn_cut_the_rows_as_they_say(cv, monkeypatch):
     fitted(LacunarClassifier, X, y, cv=cv, members=["logistic"], **told)
     if isinstance(cv, int):
         assert all(not set(groups[train]) & set(groups[test]) for train, test in cuts[0])
-        np.testing.assert_array_equal(tested_rows(cuts[0]), np.arange(96))
+        np.testing.assert_array_equal(rows_tested(cuts[0]), np.arange(96))
         return
     for cut, expected in zip(cuts[0], cv.split(X, y, told.get("groups")), strict=True):
         for side, rows in zip(cut, expected, strict=True):
@@ -248,10 +249,10 @@ def test_kernels_predict_by_what_a_cut_learns_from(cuts, full_rows):
     again = KernelSelection(**data)
     found = again.fit(Z, wild, cuts)
     same = [(one["table"], one["C"]) for one in again.chosen_] == chosen
-    own = np.searchsorted(tested_rows(cuts), np.sort(test))
+    own = np.searchsorted(rows_tested(cuts), np.sort(test))
     assert np.isfinite(values).all()
     assert not same or np.allclose(values[own], found[own], atol=1e-3)
-    assert len(values) == len(tested_rows(cuts))
+    assert len(values) == len(rows_tested(cuts))
 
 
 def test_kernels_of_dependent_rows_are_chosen_by_the_cuts():

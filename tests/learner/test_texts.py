@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar.learner import levels as levels_module
 from lacunar.learner.levels import LevelMeans, without_own
 from lacunar.learner.texts import TextNumbers
 
@@ -51,9 +52,9 @@ def test_means_of_balanced_levels_are_those_of_random_effects():
     within = values.var(axis=1, ddof=1).mean()
     between = values.mean(axis=1).var(ddof=1) - within / size
     trust = between / (between + within / size)
-    expected = trust * values.mean(axis=1) + (1 - trust) * values.mean()
+    expected = trust * (values.mean(axis=1) - values.mean())
     np.testing.assert_allclose(means.transform(names[::size])[:, 0], expected, rtol=1e-10)
-    np.testing.assert_allclose(means.transform(np.array(["new", ""], dtype=object))[:, 0], [values.mean(), np.nan])
+    np.testing.assert_allclose(means.transform(np.array(["new", ""], dtype=object))[:, 0], [0.0, np.nan])
 
 
 def test_levels_that_tell_nothing_have_one_mean():
@@ -61,7 +62,18 @@ def test_levels_that_tell_nothing_have_one_mean():
     names = rng.choice(list("abcdefgh"), 4000).astype(object)
     Y = rng.normal(size=(4000, 2))
     means = LevelMeans().fit(names, Y, np.ones(4000), 0).mean_
-    assert np.all(np.abs(means - Y.mean(axis=0)) < 0.05)
+    assert np.all(np.abs(means) < 0.05)
+
+
+def test_folds_are_not_told_apart_by_means_that_tell_nothing():
+    """A mean over levels, or a scale, that differs between folds says which fold a row is of."""
+    rng = np.random.default_rng(4)
+    names, y = rng.integers(60, size=600).astype(str).astype(object), rng.normal(size=600)
+    cuts = [(np.r_[200:600], np.r_[:200]), (np.r_[:200, 400:600], np.r_[200:400]), (np.r_[:400], np.r_[400:600])]
+    means = without_own(names, y[:, None], np.ones(600), cuts)[:, 0]
+    parts = [means[test] for _, test in cuts]
+    assert max(abs(part.mean()) for part in parts) < 0.2 * means.std()
+    assert max(part.std() for part in parts) < 2 * min(part.std() for part in parts)
 
 
 FOLDS = [(np.r_[20:60], np.r_[:20]), (np.r_[:20, 40:60], np.r_[20:40]), (np.r_[:40], np.r_[40:60])]
@@ -69,7 +81,9 @@ IN_TIME = [(np.r_[:30], np.r_[30:45]), (np.r_[:45], np.r_[45:60])]
 
 
 @pytest.mark.parametrize("cuts", [FOLDS, IN_TIME], ids=["folds", "time"])
-def test_a_row_has_no_part_in_its_own_mean(cuts):
+def test_a_row_has_no_part_in_its_own_mean(cuts, monkeypatch):
+    """But for how strongly all means are shrunk, which is one number a target."""
+    monkeypatch.setattr(levels_module, "_ratio", lambda groups: 2.0)
     rng = np.random.default_rng(2)
     names, Y = rng.choice(list("abcde"), 60).astype(object), rng.normal(size=(60, 1))
     before = without_own(names, Y, np.ones(60), cuts)

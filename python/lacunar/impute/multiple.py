@@ -131,7 +131,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
     Booleans and levels are drawn from logistic and multinomial models with normal priors, with drawn parameters; from 9 levels on
     one against the rest. Ordered are pandas' ordered categories, Arrow's ordered dictionaries and polars' Enum. Dates are numbers that
     are matched. Levels that no row shows stay in the type of the column and are never drawn. A constant column is filled with its
-    constant. Predictions need no imputation: `lacunar.learner.LacunarClassifier` learns from missing values as they are.
+    constant. To predict, take `lacunar.learner.LacunarClassifier`, which learns from missing values as they are.
     van Buuren, "Flexible Imputation of Missing Data", 2018. O(m sweeps (n p^2 + p^4)) for p columns of numbers.
 
     Examples

@@ -107,7 +107,7 @@ class AddedColumns(BaseEstimator):  # type: ignore[misc]
     @property
     def source_(self) -> NDArray[np.intp]:
         """Number of the column of the table that each column is made of."""
-        widths = [len(means.prior_) for means in self.level_means_] + [
+        widths = [means.mean_.shape[1] for means in self.level_means_] + [
             len(text.components_) for text in self.text_numbers_
         ]
         return np.repeat(np.array([maker.column_ for maker in self.makers], dtype=np.intp), widths)

@@ -17,38 +17,40 @@ _MOST_RATIO = 1e3
 
 
 class LevelMeans(BaseEstimator):  # type: ignore[misc]
-    """Means of the targets by level, shrunk to the mean over levels as a model of random effects has it.
+    """Means of the targets by level less the mean over levels, shrunk as a model of random effects has it.
 
     The variance between levels is what the means of levels vary by beyond the variance within them (Henderson 1953); a level that was not
-    seen has the mean over levels.
+    seen has 0. Differences, for the mean over levels is another one in every fold, and would tell which fold a row is of.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
         "column_": Number(whole=True, low=0),
         "known_": Array("U", ("levels",), ascending=True),
         "mean_": floats("levels", "q"),
-        "prior_": floats("q"),
     }
 
     def fit(self, levels: NDArray[np.object_], Y: Floats, weight: Floats, column: int) -> LevelMeans:
         """Learn from levels (n,), "" where missing, and targets (n, q), NaN where unknown; `column` is its number in the table."""
         self.column_ = column
-        self.known_, self.mean_, self.prior_ = _shrunk_means(levels, Y, weight)
+        self.known_, self.mean_ = _shrunk_means(levels, Y, weight, _ratios(levels, Y, weight))
         return self
 
     def transform(self, levels: NDArray[np.object_]) -> Floats:
         """Means (m, q) of levels (m,), NaN where a level is missing."""
-        return _looked_up(levels, self.known_, self.mean_, self.prior_)
+        return _looked_up(levels, self.known_, self.mean_)
 
 
 def without_own(levels: NDArray[np.object_], Y: Floats, weight: Floats, cuts: Sequence[tuple[Ints, Ints]]) -> Floats:
-    """Means by level of training rows (n, q): of the rows that a cut tests from those that it learns from, of other rows with a target from the other half."""
-    known = ~np.isnan(Y).all(axis=1)
-    means = _looked_up(levels, *_shrunk_means(levels, Y, weight))
+    """Means by level of training rows (n, q): of the rows that a cut tests from those that it learns from, of other rows with a target from the other half.
+
+    All are shrunk alike, for rows of one cut would be told from others by how far their means lie apart.
+    """
+    known, ratios = ~np.isnan(Y).all(axis=1), _ratios(levels, Y, weight)
+    means = _looked_up(levels, *_shrunk_means(levels, Y, weight, ratios))
     untested = np.setdiff1d(np.flatnonzero(known), np.concatenate([test for _, test in cuts]))
     halves = [(untested[1::2], untested[::2]), (untested[::2], untested[1::2])] if len(untested) > 1 else []
     for train, test in (*cuts, *halves):
-        means[test] = _looked_up(levels[test], *_shrunk_means(levels[train], Y[train], weight[train]))
+        means[test] = _looked_up(levels[test], *_shrunk_means(levels[train], Y[train], weight[train], ratios))
     return means
 
 
@@ -58,46 +60,66 @@ class _Groups(NamedTuple):
     weight: Floats
     mean: Floats
     within: float  # weighted sum of squares about the means of levels
+    n_rows: int
 
 
-def _shrunk_means(levels: NDArray[np.object_], Y: Floats, weight: Floats) -> tuple[NDArray[np.object_], Floats, Floats]:
-    """Different levels, their means (levels, q), and that of a new level (q,)."""
+def _places(levels: NDArray[np.object_]) -> tuple[NDArray[np.bool_], NDArray[np.str_], Ints]:
+    """Which rows have a level, the different levels, and the place of each row's."""
     shown = levels != ""
     known, place = np.unique(levels[shown].astype(str), return_inverse=True)
-    columns = [_shrunk(place, y, weight[shown], len(known)) for y in Y[shown].T]
-    means = np.column_stack([mean for mean, _ in columns]) if len(known) else np.zeros((0, Y.shape[1]))
-    return known.astype(object), means, np.array([prior for _, prior in columns])
+    return shown, known, place
 
 
-def _shrunk(place: Ints, y: Floats, weight: Floats, n_levels: int) -> tuple[Floats, float]:
+def _shrunk_means(
+    levels: NDArray[np.object_], Y: Floats, weight: Floats, ratios: Sequence[float]
+) -> tuple[NDArray[np.object_], Floats]:
+    """Different levels, and their means less the mean over levels (levels, q)."""
+    shown, known, place = _places(levels)
+    if not len(known):
+        return known.astype(object), np.zeros((0, Y.shape[1]))
+    columns = [
+        _shrunk(_groups(place, y, weight[shown], len(known)), ratio)
+        for y, ratio in zip(Y[shown].T, ratios, strict=True)
+    ]
+    return known.astype(object), np.column_stack(columns)
+
+
+def _shrunk(groups: _Groups, ratio: float) -> Floats:
+    if not groups.n_rows:
+        return groups.mean
+    # A level's mean varies by the variance between levels and its share of that within.
+    precision = groups.weight / (1.0 + ratio * groups.weight)
+    trust = ratio * precision
+    return np.asarray(trust * (groups.mean - precision @ groups.mean / precision.sum()))
+
+
+def _groups(place: Ints, y: Floats, weight: Floats, n_levels: int) -> _Groups:
     counted = ~np.isnan(y) & (weight > 0)
     place, y, weight = place[counted], y[counted], weight[counted]
-    if not len(y):
-        return np.zeros(n_levels), 0.0
     sizes = np.bincount(place, weights=weight, minlength=n_levels).astype(np.float64)
     sums = np.bincount(place, weights=weight * y, minlength=n_levels)
     means = np.divide(sums, sizes, out=np.zeros(n_levels), where=sizes > 0)
-    ratio = _ratio(_Groups(sizes[sizes > 0], means[sizes > 0], float(weight @ (y - means[place]) ** 2)), len(y))
-    # A level's mean varies by the variance between levels and its share of that within.
-    precision = np.divide(sizes, 1.0 + ratio * sizes, out=np.zeros(n_levels), where=sizes > 0)
-    prior = float(precision @ means / precision.sum())
-    trust = ratio * sizes / (1.0 + ratio * sizes)
-    return trust * means + (1.0 - trust) * prior, prior
+    return _Groups(sizes, means, float(weight @ (y - means[place]) ** 2), len(y))
 
 
-def _ratio(groups: _Groups, n: int) -> float:
-    """Variance between levels in units of that within."""
-    total, n_levels = float(groups.weight.sum()), len(groups.weight)
-    if n <= n_levels or n_levels < 2:
+def _ratios(levels: NDArray[np.object_], Y: Floats, weight: Floats) -> list[float]:
+    """Of every target the variance between levels in units of that within."""
+    shown, known, place = _places(levels)
+    return [_ratio(_groups(place, y, weight[shown], len(known))) for y in Y[shown].T]
+
+
+def _ratio(groups: _Groups) -> float:
+    sizes, means = groups.weight[groups.weight > 0], groups.mean[groups.weight > 0]
+    n_levels = len(sizes)
+    if groups.n_rows <= n_levels or n_levels < 2:
         return _LEAST_RATIO
-    within = groups.within / (n - n_levels)
-    between = float(groups.weight @ (groups.mean - np.average(groups.mean, weights=groups.weight)) ** 2)
-    effective = total - float(groups.weight @ groups.weight) / total
-    variance = (between - (n_levels - 1) * within) / effective
+    within, total = groups.within / (groups.n_rows - n_levels), float(sizes.sum())
+    between = float(sizes @ (means - np.average(means, weights=sizes)) ** 2)
+    variance = (between - (n_levels - 1) * within) / (total - float(sizes @ sizes) / total)
     return float(np.clip(variance / max(within, 1e-12), _LEAST_RATIO, _MOST_RATIO))
 
 
-def _looked_up(levels: NDArray[Any], known: NDArray[Any], means: Floats, prior: Floats) -> Floats:
+def _looked_up(levels: NDArray[Any], known: NDArray[Any], means: Floats) -> Floats:
     places = {level: k for k, level in enumerate(known)} | {"": len(known) + 1}
-    table = np.vstack([means, prior[None], np.full((1, len(prior)), np.nan)])
+    table = np.vstack([means, np.zeros((1, means.shape[1])), np.full((1, means.shape[1]), np.nan)])
     return table[[places.get(level, len(known)) for level in levels]]
