@@ -217,7 +217,10 @@ def main() -> None:
     parser.add_argument("--world", choices=list(WORLDS), action="append")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--members", action="store_true", help="fit every member alone as well")
+    parser.add_argument("--quick", action="store_true", help="one draw of one world")
     options = parser.parse_args()
+    if options.quick:
+        options.world, options.draws = ["people"], 1
     print(f"{'world':<11}{'draw':<5}{'told':<7}{'estimate':>9}{'loss':>8}{'s.e.':>7}{'coverage':>10}{'CPU s':>7}")
     for name in options.world or WORLDS:
         world = WORLDS[name]

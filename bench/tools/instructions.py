@@ -30,6 +30,7 @@ from bench import hot
 
 import lacunar
 
+ROOT = Path(__file__).resolve().parents[2]
 BASELINE = Path(__file__).with_name("instructions.json")
 TOLERANCE = 0.03  # share of the baseline; what other versions of NumPy and SciPy were seen to move is below a hundredth
 OURS = re.compile(r"/lacunar/_(core|linalg)\.")
@@ -88,10 +89,11 @@ def count() -> dict[str, int]:
             "--compress-strings=no",
             "--compress-pos=no",
         ]
-        command += [f"--callgrind-out-file={folder}/dump", sys.executable, __file__, "--inside", str(marker)]
+        command += [f"--callgrind-out-file={folder}/dump", sys.executable, "-m", "bench.tools.instructions"]
+        command += ["--inside", str(marker)]
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         environment = {**os.environ, **one, "LACUNAR_ISA": "base", "PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc"}
-        subprocess.run(command, check=True, env=environment)
+        subprocess.run(command, check=True, env=environment, cwd=ROOT)
         dumps = [path.read_text(encoding="utf-8") for path in Path(folder).glob("dump.*")]
         found = {name: own_instructions(dump) for dump in dumps if (name := name_of(dump))}
     missing = [name for name in counted() if not found.get(name)]

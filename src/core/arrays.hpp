@@ -125,6 +125,9 @@ Array<T> to_array(std::vector<T>&& values) {
   return Array<T>(size, data, owner);
 }
 
+// Classes of the ordinary metaclass, which stubs can name.
+inline py::metaclass plain_type() { return py::metaclass(reinterpret_cast<PyObject*>(&PyType_Type)); }
+
 }  // namespace lacunar::bind
 
 namespace pybind11::detail {

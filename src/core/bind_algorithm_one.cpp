@@ -167,7 +167,8 @@ template <class T>
 void bind_of(py::module_& m, const char* name) {
   using py::arg;
   const auto exact = [](const char* argument) { return arg(argument).noconvert(); };
-  py::class_<BoundAlgorithmOne<T>>(m, name, "Algorithm 1 with its clock, its tables and the rows that it stores.")
+  py::class_<BoundAlgorithmOne<T>>(m, name, plain_type(),
+                                    "Algorithm 1 with its clock, its tables and the rows that it stores.")
       .def(py::init<Offset, Offset, const std::optional<py::dict>&, const std::optional<Array<T>>&,
                     const std::optional<Array<T>>&, Offset, Offset, const py::dict&>(),
            arg("n_cols"), arg("outputs"), arg("map").none(true), exact("first").none(true), exact("second").none(true),

@@ -85,7 +85,4 @@ class Side {
   std::atomic<bool> given_{false};
 };
 
-// Classes of the ordinary metaclass, which stubs can name.
-inline py::metaclass plain_type() { return py::metaclass(reinterpret_cast<PyObject*>(&PyType_Type)); }
-
 }  // namespace lacunar::bind

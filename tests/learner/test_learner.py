@@ -74,7 +74,7 @@ def test_answers(classifier, regressor):
     assert chances.shape == (N, 3)
     assert np.allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-12)
     assert (classifier.predict(new) == classifier.classes_[chances.argmax(axis=1)]).all()
-    assert set(classifier.report_) == {"member", "score", "weight", "seconds", "rows", "tested", "completed"}
+    assert set(classifier.report_) == {"member", "score", "weight", "seconds", "rows", "tested", "folds", "completed"}
     assert (
         classifier.report_["member"] == classifier.members_ == ["logistic", "gaussian", "kernels", "boosting", "forest"]
     )

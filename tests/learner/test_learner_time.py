@@ -115,7 +115,7 @@ def test_the_limit_is_used_and_kept_and_no_member_is_left_out(kind, limit, monke
 def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
     clock = WorkClock(monkeypatch, slowness=1e-3)
     model, _, _, said = fitted(kind, 700, 600.0, clock)
-    assert set(model.report_) == {"member", "score", "weight", "seconds", "rows", "tested", "completed"}
+    assert set(model.report_) == {"member", "score", "weight", "seconds", "rows", "tested", "folds", "completed"}
     assert set(model.members_) >= ALL_MEMBERS
     assert not said
 

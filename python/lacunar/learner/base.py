@@ -720,6 +720,7 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
                     "seconds": 0.0,
                     "rows": 0,
                     "tested": ensemble.tested_,
+                    "folds": 0,
                     "completed": "",
                     "shortened": text,
                 }
@@ -733,21 +734,24 @@ def _settled(training: TrainingSet) -> int:
 
 
 def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
-    """Columns of a small table: member, its own score, its weight, its seconds, rows that it learned from and was weighed on, and how it completes rows."""
-    names = ("target", "member", "score", "weight", "seconds", "rows", "tested", "completed")
+    """Columns of a small table: member, its own score, its weight, its seconds, rows that it learned from and was weighed on, in how many folds, and how it completes rows."""
+    names = ("target", "member", "score", "weight", "seconds", "rows", "tested", "folds", "completed")
     table: dict[str, list[Any]] = {name: [] for name in names}
     for number, ensemble in enumerate(ensembles):
         weights = np.atleast_2d(ensemble.weights()).mean(axis=0)
         of_members = (ensemble.scores_, weights, ensemble.seconds_, ensemble.rows_)
         lines = [
-            (*line, getattr(member, "completed", ""))
+            (*line, 0 if getattr(member, "out_of_bag_", False) else ensemble.n_cuts_, getattr(member, "completed", ""))
             for member, *line in zip(
                 ensemble.members_, ensemble.names_, *(values.tolist() for values in of_members), strict=True
             )
         ]
-        lines += [(name, score, 0.0, seconds, rows, "") for name, (score, seconds, rows) in ensemble.dropped_.items()]
-        for *line, completed in lines:
-            for column, value in zip(names, (number, *line, ensemble.tested_, completed), strict=True):
+        lines += [
+            (name, score, 0.0, seconds, rows, ensemble.n_cuts_, "")
+            for name, (score, seconds, rows) in ensemble.dropped_.items()
+        ]
+        for *line, folds, completed in lines:
+            for column, value in zip(names, (number, *line, ensemble.tested_, folds, completed), strict=True):
                 table[column].append(value)
     if any(ensemble.shortened_ for ensemble in ensembles):
         _add_shortened(table, ensembles)

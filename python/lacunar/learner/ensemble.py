@@ -186,6 +186,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         "pool_": Optional(Instance(BaseEstimator)),
         "rows_": whole("finished", low=0),
         "tested_": COUNT,
+        "n_cuts_": COUNT,
         "dropped_": Instance(dict),
         "latent_": Flag(),
         "shortened_": Instance(dict),
@@ -203,7 +204,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         self.seconds_, self.scores_, self.rows_ = np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.intp)
         values: list[Floats] = []
         judged = training.judged
-        self.tested_ = judged.n
+        self.tested_, self.n_cuts_ = judged.n, len(training.cuts)
         if training.n >= _FEWEST_ROWS and training.n_classes != 1 and training.view.T.shape[1]:
             values = self._train(training, judged, names, verbose)
         self.pool_ = self._pooled(values, judged)

@@ -95,7 +95,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         Members that were trained.
     report_ : dict of lists
         Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
-        members), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
+        members), "folds" (of these rows; 0 where the member is judged out of bag), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
         `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
         row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)

@@ -622,7 +622,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
 
     name = "forest"
     cuts_test_all = True
-    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees)}
+    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees), "out_of_bag_": Flag()}
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
@@ -631,7 +631,8 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         rows = training.view.T.astype(np.float32)
         model = self._grown(training, rows, target)
         self.trees_ = Trees.of_forest(model, rows.shape[1])
-        return self._out_of_bag(model, training) if training.independent else self._by_cut(training, rows, target)
+        self.out_of_bag_ = training.independent
+        return self._out_of_bag(model, training) if self.out_of_bag_ else self._by_cut(training, rows, target)
 
     def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Forest:
         """A forest that is doubled until that gains little out of bag, or time runs out."""
