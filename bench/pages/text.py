@@ -206,7 +206,10 @@ def main() -> None:
     parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--members", help="of the learner; all by default")
+    parser.add_argument("--quick", action="store_true", help="one table, one seed, the linear member")
     options = parser.parse_args()
+    if options.quick:
+        options.tables, options.seeds, options.members = next(iter(TABLES)), 1, "linear"
     warnings.simplefilter("ignore")
     for name in options.tables.split(","):
         try:
