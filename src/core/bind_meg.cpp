@@ -42,11 +42,6 @@ struct Pairs {
   }
 };
 
-void expect_pairs(Engine& engine, const Indices& i, const Indices& j) {
-  const Pairs pairs(i, j);
-  engine.locked([&](Meg& meg) { pairs.expect_in(meg); });
-}
-
 std::unique_ptr<Engine> with_kernels(const std::shared_ptr<Side>& rows, const std::shared_ptr<Side>& cols,
                                      double log_scale, double tol) {
   auto of_rows = rows->give(), of_cols = cols->give();
@@ -225,7 +220,6 @@ void bind_meg(py::module_& m) {
            exact("out"), exact("updated"),
            "The first trial that failed, those before it being learned, or -1; and a status.")
       .def_property_readonly("n_seen", &n_seen)
-      .def("expect_pairs", &expect_pairs, exact("i"), exact("j"))
       .def("grow_features", &grow_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"))
       .def("cells", &cells)
       .def("set_cells", &set_cells, exact("row_seats"), exact("col_seats"), exact("row_sums"), exact("col_sums"),

@@ -238,7 +238,7 @@ def test_history_is_drawn(track, write, tmp_path, capsys):
 
 # Compiled functions that are no loop: sizes and single numbers.
 NO_LOOP = {"build_info", "isa_of", "primal_table_shape", "rls_stride", "shared_ridge"}
-ENGINE = ("decide", "expect_pairs", "learn", "run", "value", "values")
+ENGINE = ("decide", "learn", "run", "value", "values")
 
 
 def compiled_loops():
