@@ -77,7 +77,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         Columns of numbers to (low, high), None for an open end. Draws stay within.
     passive : dict, default=None
         Columns of numbers to formulas of other columns, such as {"s": "a + b"}: their missing cells follow from the others. Formulas
-        have numbers, names of columns, + - * / **, parentheses, log, exp, sqrt and abs.
+        have numbers, names of columns, ``+ - * / **``, parentheses, log, exp, sqrt and abs.
     n_jobs : int, default=None
         Chains at once. The draws are the same for any number.
     random_state : int, RandomState or None, default=None
