@@ -353,8 +353,8 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         self, drawn: Mapping[int, Floats], missing: list[Ints], shifts: Mapping[int, float]
     ) -> dict[int, tuple[Ints, Floats]]:
         """Rows and values of the columns whose missing cells are filled."""
-        kept = set(self.keep_missing or [])
-        shown = {j: values for j, values in drawn.items() if self.columns_[j].name not in kept}
+        left_missing = set(self.keep_missing or [])
+        shown = {j: values for j, values in drawn.items() if self.columns_[j].name not in left_missing}
         return {j: (missing[j], values + shifts.get(j, 0.0)) for j, values in shown.items()}
 
     def _shifts(self, delta: Mapping[str, float]) -> dict[int, float]:
@@ -511,6 +511,6 @@ def _identities(plan: Plan, observed: Floats, values: list[Values]) -> list[int]
     scales = np.sqrt((Z**2).mean(axis=0))
     sizes, vectors = np.linalg.eigh((Z.T @ Z) / len(Z) / np.maximum(np.outer(scales, scales), 1e-300))
     exact = (np.abs(vectors[:, sizes < _EXACT]) > 1e-3).any(axis=1)
-    found = [t.place for t, flag in zip(numbers, exact, strict=True) if flag]
+    identities = [t.place for t, flag in zip(numbers, exact, strict=True) if flag]
     missing = {t.place for t in numbers if len(t.missing)}
-    return found if missing & set(found) else []
+    return identities if missing & set(identities) else []

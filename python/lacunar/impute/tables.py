@@ -260,11 +260,11 @@ def _as_objects(column: Column, cells: NDArray[Any]) -> Iterable[Any]:
 
 def _number_values(column: Column, cells: NDArray[Any]) -> Values:
     missing = _missing_in(cells)
-    wanted = "M" if column.kind == "date" else "f"
-    if cells.dtype.kind == wanted:
-        numbers = cells.astype(np.float64) if wanted == "f" else np.where(missing, np.nan, cells.astype(np.int64))
-        if wanted == "f":
-            _refuse_large(column.name, numbers)
+    if cells.dtype.kind == "M" and column.kind == "date":
+        return Values(np.where(missing, np.nan, cells.astype(np.int64)), missing)
+    if cells.dtype.kind == "f" and column.kind != "date":
+        numbers = cells.astype(np.float64)
+        _refuse_large(column.name, numbers)
         return Values(numbers, missing)
     if not missing.all():
         _refuse_kind(column, cells, int(np.flatnonzero(~missing)[0]))
