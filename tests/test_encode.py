@@ -373,3 +373,13 @@ def test_whole_numbers_among_text_have_no_point():
 def test_cells_that_hold_several_values_are_refused(cell):
     with pytest.raises(TypeError, match=r"column 'c' must hold numbers, text or dates; got .* in row 1"):
         TableEncoder().fit(pd.DataFrame({"c": pd.Series(["x", cell], dtype=object)}))
+
+
+@pytest.mark.parametrize(
+    "column", [np.array([1j, 2j]), np.array([None, 2 + 0j], dtype=object), np.array([1j, 2], dtype=np.complex64)]
+)
+def test_complex_numbers_are_refused_with_their_place(column):
+    with pytest.raises(
+        TypeError, match=r"column 'c' must hold numbers, text or dates; got .*j.* in row [01]. Complex data not"
+    ):
+        TableEncoder().fit(pd.DataFrame({"c": column}))

@@ -78,7 +78,7 @@ def plain_cells(cells: Iterable[Any], name: Any) -> list[Any]:
 
     Bytes are text in UTF-8; truth values, whole numbers, fractions and decimals of any library are those of Python; dates and
     times are dates, and durations numbers of days. None, NaN, NA and NaT are None. TypeError for a cell that holds several
-    values, or bytes that are no text.
+    values, a complex number, or bytes that are no text.
     """
     return [
         cell if type(cell) in _PLAIN and cell == cell else _plain(cell, row, name) for row, cell in enumerate(cells)
@@ -104,7 +104,12 @@ def _plain(cell: Any, row: int, name: Any) -> Any:
         return cell / timedelta(days=1)
     if isinstance(cell, np.bool_):
         return bool(cell)
-    if isinstance(cell, Number) and not isinstance(cell, complex):
+    if isinstance(cell, complex | np.complexfloating):
+        raise TypeError(
+            f"column {name!r} must hold numbers, text or dates; got {cell!r} in row {row}. Complex data not supported: make columns "
+            "of the real and the imaginary parts."
+        )
+    if isinstance(cell, Number):
         return int(cell) if isinstance(cell, Integral) else float(cell)  # type: ignore[arg-type]
     return cell
 
