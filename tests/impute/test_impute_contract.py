@@ -22,3 +22,11 @@ def test_sklearn_contract(estimator, check):
 def test_sparse_tables_are_refused(imputer, make):
     with pytest.raises(TypeError, match="dense"):
         imputer.fit(make(np.eye(3)))
+
+
+@pytest.mark.parametrize("imputer", [Imputer(), MultipleImputer(1, sweeps=1)])
+def test_a_number_that_may_mean_missing_is_named(imputer):
+    X = np.random.default_rng(0).integers(20, 80, size=(100, 2)).astype(float)
+    X[::9, 1], X[0, 0] = -99, np.nan
+    with pytest.warns(UserWarning, match="number for what is missing: 'x1' holds -99 in 12 rows"):
+        imputer.fit(X)

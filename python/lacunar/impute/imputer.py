@@ -19,7 +19,7 @@ from lacunar._typing import Bools, Floats
 from lacunar.impute.chained import Plan, Target
 from lacunar.impute.expectations import Forest, Joint, Recovery, Units, by_joint, fit_joint, hide, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, learn_columns
-from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_left
+from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Sometimes, floats
@@ -173,7 +173,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             recoveries = self._recover(plan, values, rng) if plan.targets else {}
             self._store(plan)
         self._report(plan, values, recoveries)
-        warn_of_left(self.columns_)
+        warn_of_columns(self.columns_, values)
         return table, values
 
     def _plan(self, values: list[Values]) -> tuple[Plan, Floats]:

@@ -32,7 +32,7 @@ from lacunar.impute.plans import (
     learn_columns,
 )
 from lacunar.impute.pooling import PooledResult, analysed
-from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_left
+from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_columns
 from lacunar.observed.cells import listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
@@ -283,7 +283,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
 
     def _warn(self, plan: Plan, observed: Floats, values: list[Values]) -> None:
         names = [column.name for column in self.columns_]
-        warn_of_left(self.columns_)
+        warn_of_columns(self.columns_, values)
         much = [
             names[t.place]
             for t in plan.targets

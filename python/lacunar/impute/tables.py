@@ -21,6 +21,7 @@ from lacunar.observed.cells import cut, label_of, listed, plain_cells
 from lacunar.observed.contract import as_array, refuse_no_table
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.numbers import as_frame, is_missing
+from lacunar.observed.sentinels import warn_of_sentinels
 
 KINDS = ("number", "whole", "boolean", "levels", "ordered", "date", "text", "empty")
 MOST_LEVELS = 50  # beyond which text names rows, or is free
@@ -105,8 +106,14 @@ def names_of(estimator: Any) -> list[str]:
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def warn_of_left(columns: list[Column]) -> None:
-    """Say which columns stay as they are."""
+def warn_of_columns(columns: list[Column], values: list[Values]) -> None:
+    """Say which columns stay as they are, and which hold a number that may mean missing."""
+    numeric = [
+        (column.name, v.numbers)
+        for column, v in zip(columns, values, strict=True)
+        if column.kind in ("number", "whole")
+    ]
+    warn_of_sentinels((name for name, _ in numeric), (numbers for _, numbers in numeric))
     empty = [column.name for column in columns if column.kind == "empty"]
     if empty:
         warn_user(f"no entry is observed of {listed(empty)}: left missing. Drop such columns.")

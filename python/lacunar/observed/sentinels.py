@@ -131,7 +131,7 @@ def warn_of_sentinels(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> 
         more = f", and {len(alarms) - _SHOWN} more such values" if len(alarms) > _SHOWN else ""
         warn_user(
             f"columns that may hold a number for what is missing: {'; '.join(sentences)}{more}. It is learned from as a number. If it means "
-            "missing, put NaN in its place before fit and predict.",
+            "missing, put NaN in its place first.",
         )
 
 
