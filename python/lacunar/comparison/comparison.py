@@ -232,11 +232,11 @@ class Comparison:
         ]
 
     def _left_out(self) -> list[str]:
-        """Learners that were cut for the sake of time, and those of them that were ahead."""
+        """Learners that were cut, and those of them that were ahead."""
         if not self.cuts:
             return []
         names = [self.learners[k].name for k in self.cuts]
-        lines = [f"Left out for what they cost themselves: {listed(names)}. The table says how much."]
+        lines = [f"Left out: {listed(names)}. The table says why."]
         ahead = [] if self.undecided() else [self.learners[k].name for k in self.cuts if self._is_ahead(k)]
         if ahead:
             best = self.learners[self.best].name

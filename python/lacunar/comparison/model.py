@@ -70,6 +70,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         """A learner fitted to all rows of a problem."""
         if learner.ours:
             return cls(learner.make(seed)).fit(problem, frames=learner.frames)
+        refuse_text_alone(problem)
         model = cls()
         model._columns_of(problem)
         model.learner_, model.seed_, model.X_, model.y_ = learner.name, seed, problem.X, problem.y
@@ -81,7 +82,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         """Fit to a problem that was read from a table; with `frames` to its columns as they are, otherwise to numbers made of them."""
         self._columns_of(problem)
         self.frames_ = frames
-        rows = fitted_columns(problem.frame, problem.source, problem.encoder)[0] if frames else problem.X
+        if not frames:
+            refuse_text_alone(problem)
+        rows = fitted_columns(problem.frame, problem.source, problem.encoder, frames)[0] if frames else problem.X
         fitted_as_told(self.estimator, rows, problem.y, problem)
         return self
 
@@ -148,11 +151,12 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         model = self.fitted()
         if not hasattr(model, verb):
             raise UserError(self._no(verb))
-        frame, notes = fitted_columns(X, "the table", self.encoder_)
+        frames = getattr(self, "frames_", False)
+        frame, notes = fitted_columns(X, "the table", self.encoder_, frames)
         for note in notes:
             warn_user(note)
         try:
-            rows = frame if getattr(self, "frames_", False) else np.asarray(self.encoder_.transform(frame))
+            rows = frame if frames else np.asarray(self.encoder_.transform(frame))
             return getattr(model, verb)(rows, *more)
         except ValueError as error:
             raise UserError(f"the table: {error}") from None
@@ -239,18 +243,27 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"the parts of the model do not fit together ({type(error).__name__}: {error})") from None
 
 
-def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]]:
-    """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing."""
+def refuse_text_alone(problem: Problem) -> None:
+    """Refuse a problem without numbers for a learner that reads nothing else."""
+    if not problem.X.shape[1]:
+        raise UserError(
+            f"{problem.source}: its columns hold text of many levels alone, which only learners that read text can learn from. Use --learner "
+            "lacunar, or keep a column as categories with --use COLUMN."
+        )
+
+
+def fitted_columns(data: Any, source: str, encoder: TableEncoder, text: bool) -> tuple[pd.DataFrame, list[str]]:
+    """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing; those without numbers where `text` is read."""
     pd = pandas_module()
     frame, notes, _ = as_frame(data, source, known=_readings_of(encoder))
     kinds = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
-    absent, _ = match_names(list(frame.columns), list(kinds))  # what fit never saw, as the target, has no note
-    if len(absent) == len(kinds):
-        raise UserError(f"{source}: none of the model's columns is there; it wants {listed(kinds, 12)}.")
-    absent = [name for name in absent if kinds[name] != "dropped"]
+    read = [name for name, kind in kinds.items() if text or kind != "dropped"]
+    absent, _ = match_names(list(frame.columns), read)  # what fit never saw, as the target, has no note
+    if len(absent) == len(read):
+        raise UserError(f"{source}: none of the model's columns is there; it wants {listed(read, 12)}.")
     if absent:
         notes.append(f"not in the table, taken as missing: {listed(absent)}")
-    there = {name: frame[name] for name, kind in kinds.items() if name in frame and kind != "dropped"}
+    there = {name: frame[name] for name in read if name in frame}
     remarks = Remarks()
     try:
         columns = encoder._as_learned(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -27,6 +28,7 @@ from lacunar.observed import Observed
 from lacunar.observed.cells import Reading
 from lacunar.observed.door import as_array, plain_target
 from lacunar.observed.sentinels import number, sentinels_in
+from lacunar.uncertainty.shift import evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +36,11 @@ if TYPE_CHECKING:
 TARGET_NAMES = ("target", "class", "y", "label", "outcome")
 MAX_LEVELS = 20  # whole numbers with no more values than this are taken for classes
 MAX_LABEL = 1000  # characters of a class
-MAX_CATEGORIES = 100  # of a text column; never more than one for every two rows
+MAX_CATEGORIES = 100  # of a text column that all learners see; never more than one for every two rows
 _ID = re.compile(r"(?i:(^|[_ .-])(id|ids|idx|index|key|no|nr|num|number|row|rownum|uuid|guid)$|^unnamed)|[a-z](Id|ID)$")
 _FEW = 20  # rows below which different numbers say nothing
+# Of text that is no identifier: cells looked at, a word, in how many cells or which share of them it stands, and the share with such a word.
+_CELLS, _WORD, _SHARED_BY, _SHARES, _WORDY = 2000, re.compile(r"[^\W_]{2,}"), 3, (0.01, 0.9), 0.5
 # Of the search for columns that know the target too well:
 _ROWS, _COLUMNS, _FEWEST = 2000, 300, 30  # that are looked at, at most and at least
 _ALONE = 0.05  # of the error without columns, or of the variance: what one column alone may leave
@@ -57,7 +61,7 @@ class Problem:
     target: str
     task: str  # "classification" or "regression"
     frame: pd.DataFrame  # the columns of the file that learners see
-    X: NDArray[np.float64]  # the same as numbers
+    X: NDArray[np.float64]  # the same as numbers, without text of many levels
     y: NDArray[Any]  # text labels or numbers
     encoder: TableEncoder
     notes: list[str]
@@ -147,12 +151,13 @@ def load_problem(
     task = task or guessed
     y = _target_values(y, task, name, why, table)
     labels = labels_of(_as_came(data, name, table), places, y) if task == "classification" else None
-    frame = _without_identifiers(frame, set(used), notes)
+    frame, texts = _without_identifiers(frame, set(used), notes)
     if not frame.shape[1]:
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
     encoder = TableEncoder(max_categories=max(len(frame), 1))
     try:
-        X = np.asarray(encoder.fit(frame).transform(frame))  # also where `set_config` asks for frames
+        _leave_out_of_numbers(encoder.fit(frame), texts)
+        X = np.asarray(encoder.transform(frame))  # also where `set_config` asks for frames
     except ValueError as error:
         raise UserError(f"{table.source}: {error}") from None
     # The cells were read before the encoder saw them: new rows are to be read in that way.
@@ -507,20 +512,27 @@ def _sentinels(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> 
 # -- columns ------------------------------------------------------------------------------------------------------------
 
 
-def _without_identifiers(frame: pd.DataFrame, use: set[str], notes: list[str]) -> pd.DataFrame:
-    """The columns that may say something of new rows; every one left out has its line."""
+def _without_identifiers(frame: pd.DataFrame, use: set[str], notes: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The columns that may say something of new rows, and those of them whose text is for learners that read it; every one left out has its line."""
     most = min(MAX_CATEGORIES, max(len(frame) // 2, 2))
-    gone = []
+    gone, texts = [], []
     for name in frame.columns:
         why = None if name in use else _identifies(str(name), frame[name], most)
         if why is not None:
             gone.append(name)
             notes.append(f"Warning: {cut(name)} was left out: {why}. --use {cut(name)!r} keeps it.")
+        elif name not in use and _has_many_levels(frame[name], most):
+            texts.append(name)
         elif name not in use and _counts_rows(frame[name]):
             notes.append(
                 f"Warning: {cut(name)} numbers the rows, which says nothing of new ones. --drop {cut(name)!r} leaves it out."
             )
-    return frame.drop(columns=gone)
+    if texts:
+        notes.append(
+            f"{counted(len(texts), 'column')} of text or of more than {most} levels {'is' if len(texts) == 1 else 'are'} shown to learners that read "
+            f"text ('lacunar') and to no other: {listed(texts)}. --drop leaves one out, --use makes categories of it for all."
+        )
+    return frame.drop(columns=gone), texts
 
 
 def _identifies(name: str, column: pd.Series[Any], most: int) -> str | None:
@@ -530,13 +542,36 @@ def _identifies(name: str, column: pd.Series[Any], most: int) -> str | None:
         if _ID.search(name) and len(column) >= _FEW and _all_different(column):
             return "its numbers are all different and its name is that of identifiers"
         return None
-    if column.dtype.kind in "bMm":
-        return None
     seen = column.dropna()
-    different = seen.nunique()
-    if different <= most or _iso(seen):
+    if not _has_many_levels(column, most) or _has_words(seen):
         return None
-    return f"it is text with {different} different values, such as {cut(seen.iloc[0])!r}: identifiers or free text"
+    different = seen.nunique()
+    if different <= len(seen) // 2 and not _ID.search(name):
+        return None
+    return f"it is text with {different} different values, such as {cut(seen.iloc[0])!r}, that have no words in common: identifiers"
+
+
+def _has_many_levels(column: pd.Series[Any], most: int) -> bool:
+    """Whether a column holds text of more than so many different values, and no dates."""
+    if column.dtype.kind in "iufbMm":
+        return False
+    seen = column.dropna()
+    return seen.nunique() > most and not _iso(seen)
+
+
+def _has_words(seen: pd.Series[Any]) -> bool:
+    """Whether most cells hold a word that other cells hold too, though not nearly all: identifiers are without."""
+    cells = [set(_WORD.findall(str(cell).lower())) for cell in seen.iloc[evenly(len(seen), _CELLS)]]
+    fewest, most = max(_SHARED_BY, _SHARES[0] * len(cells)), _SHARES[1] * len(cells)
+    counts = Counter(word for cell in cells for word in cell)
+    shared = {word for word, count in counts.items() if fewest <= count <= most}
+    return sum(not shared.isdisjoint(cell) for cell in cells) >= _WORDY * len(cells)
+
+
+def _leave_out_of_numbers(encoder: TableEncoder, texts: Iterable[str]) -> None:
+    """Columns that a fitted encoder makes no numbers of."""
+    for j in np.flatnonzero(np.isin(encoder.feature_names_in_, [*texts])):
+        encoder.kinds_[j], encoder.categories_[j] = "dropped", None
 
 
 def _iso(seen: pd.Series[Any]) -> bool:

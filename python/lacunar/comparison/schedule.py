@@ -111,7 +111,11 @@ def evaluate(
     repeats = repeats if problem.time is None else 1
     splits, stratified = make_splits(problem, folds, repeats, seed, _most_rows(problem, max_rows, time_limit))
     first, second = chosen_metrics(problem.task, metric, len(problem.classes))
-    rivals = [Rival(learner, cut=_too_many_rows(sum(map(len, splits[-1])), learner)) for learner in competitors]
+    n_rows = sum(map(len, splits[-1]))
+    rivals = [
+        Rival(learner, cut=_too_many_rows(n_rows, learner) or _too_few_numbers(problem, learner))
+        for learner in competitors
+    ]
     comparison = Comparison(
         problem, rivals, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit
     )
@@ -130,7 +134,7 @@ def evaluate(
 def _most_rows(problem: Problem, wish: int | None, time_limit: float | None) -> int | None:
     """Rows to compare on, None for all. By default as many as most learners can do with, whatever the limit: one that a remark names is then enough."""
     if wish is None and time_limit is not None:
-        return max(int(_MOST_ROWS * min(1.0, _COLUMNS / problem.X.shape[1])), _FEWEST_ROWS)
+        return max(int(_MOST_ROWS * min(1.0, _COLUMNS / max(problem.X.shape[1], 1))), _FEWEST_ROWS)
     return wish or None
 
 
@@ -139,6 +143,13 @@ def _too_many_rows(n: int, learner: Learner) -> str:
     if learner.most_rows is None or n <= learner.most_rows:
         return ""
     return f"left out above {learner.most_rows} rows, for it costs time by their square; there are {n}"
+
+
+def _too_few_numbers(problem: Problem, learner: Learner) -> str:
+    """Why a learner of numbers is not begun on a table of text alone; "" where it is."""
+    if problem.X.shape[1] or learner.frames or learner.baseline:
+        return ""
+    return "left out, for the table holds text of many levels alone, which it does not read"
 
 
 @dataclass

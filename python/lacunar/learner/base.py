@@ -277,7 +277,7 @@ class LacunarBase(TakesMissing):
         differences = self.masks_.differences(T, self._column_names(), absent)
         if differences:
             warn_user(
-                f"the rows to predict lack other entries than the training rows did, by a comparison of {len(T)} of them: {'; '.join(differences)}. Where only "
+                f"the rows to predict lack other entries than the training rows did, by a comparison of {len(T)} of them: {'; '.join(dict.fromkeys(differences))}. Where only "
                 "observed values differ, the values themselves may have changed rather than which of them are missing. Predictions, probabilities and intervals "
                 "were learned from rows whose entries are missing as they were in training, and may be far off: train on rows like these.",
                 once_of=self.masks_,
