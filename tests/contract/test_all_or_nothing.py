@@ -412,6 +412,10 @@ def displays():
         plotting.ExpertWeightsDisplay(np.arange(4), {"a": four}),
         plotting.TrackingErrorDisplay(np.arange(4), {"a": four}, "error"),
         plotting.MissingnessDisplay.from_table(X),
+        plotting.ImputedValuesDisplay({"a": four}, {"a": four[None]}),
+        plotting.ChainsDisplay({"a": [four, four]}, {"a": 1.0}),
+        plotting.OverimputationDisplay({"a": four}, {"a": [four, four]}),
+        plotting.DeltaDisplay(four - 0.5, four, np.column_stack([four, four]), "a", "b"),
     ]
 
 

@@ -9,15 +9,25 @@ from lacunar.plotting.curves import (
     ShareCurveDisplay,
     TrackingErrorDisplay,
 )
+from lacunar.plotting.imputation import (
+    ChainsDisplay,
+    DeltaDisplay,
+    ImputedValuesDisplay,
+    OverimputationDisplay,
+)
 from lacunar.plotting.missingness import MissingnessDisplay
 
 __all__ = [
     "CalibrationByMissingDisplay",
+    "ChainsDisplay",
     "CoefficientDisplay",
     "CoverageDisplay",
+    "DeltaDisplay",
     "ExpertWeightsDisplay",
     "ImportanceDisplay",
+    "ImputedValuesDisplay",
     "MissingnessDisplay",
+    "OverimputationDisplay",
     "PoolDisplay",
     "RegretDisplay",
     "ScoresDisplay",
