@@ -208,6 +208,7 @@ MEMORIES: int
 MEMORY_EVERY: int
 MEMORY_LINES: int
 RLS_CLOCK: int
+RLS_MOST_RANK: int
 SHARED_SUMS: int
 
 def shared_ridge(sums: NDArray[np.float64], d: int, otherwise: float) -> float: ...

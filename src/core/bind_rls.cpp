@@ -251,6 +251,7 @@ void bind_rls(py::module_& m) {
   m.attr("MEMORY_EVERY") = kMemoryEvery;
   m.attr("MEMORY_LINES") = static_cast<int>(kMemoryLines);
   m.attr("RLS_CLOCK") = static_cast<int>(kRlsClock);
+  m.attr("RLS_MOST_RANK") = kMaxRank;
 }
 
 }  // namespace lacunar::bind

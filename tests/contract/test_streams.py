@@ -10,6 +10,8 @@ from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed import ObservedFile, Triplets, read_batches
 from lacunar.papers.completion import MatrixExponentiatedGradient, PrintedMEG
 from lacunar.papers.karma import PrintedKarmaClassifier, PrintedKarmaRegressor
+from lacunar.papers.slrm import PrintedSLRM
+from lacunar.papers.subspace import PrintedPOPCA
 from lacunar.persistence.registry import CLASSES, class_of
 
 pa = pytest.importorskip("pyarrow")
@@ -62,6 +64,12 @@ ROWS = {
         HOLES,
         lambda m: [m.predict(X), m.components_],
     ),
+    "PrintedSLRM": (
+        lambda: PrintedSLRM(3, gamma=1 - 1e-9, random_state=0),
+        HOLES,
+        lambda m: [m.predict(X), m.components_],
+    ),
+    "PrintedPOPCA": (lambda: PrintedPOPCA(3), None, lambda m: [m.components_, m.second_moment_]),
     "POPCA": (lambda: POPCA(3, refine=0), None, lambda m: [m.components_, m.mean_, m.get_covariance()]),
     "PETRELS": (lambda: PETRELS(3, random_state=0), None, lambda m: [m.components_, m.residual_]),
     "PETRELS shared": (
@@ -80,7 +88,7 @@ PAIRS = {
 
 
 def test_every_estimator_with_partial_fit_is_here():
-    found = {name.split(".")[1] for name in CLASSES if hasattr(class_of(name, CLASSES), "partial_fit")}
+    found = {name.rpartition(".")[2] for name in CLASSES if hasattr(class_of(name, CLASSES), "partial_fit")}
     assert found == {name.split()[0] for name in (*ROWS, *PAIRS)}
 
 

@@ -18,7 +18,6 @@ from lacunar.impute import Imputer, MultipleImputer
 from lacunar.karma.selection import KernelSelection
 from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import SLRMRegressor
-from lacunar.papers.subspace import PrintedPOPCA
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
 MODELS = {name: model for name, model in LEARNERS.items() if not hasattr(model, "partial_fit")} | {
@@ -29,7 +28,6 @@ MODELS = {name: model for name, model in LEARNERS.items() if not hasattr(model, 
     "encoder": TableEncoder(),
     "filler": Imputer(),
     "multiple-imputer": MultipleImputer(2, sweeps=2),
-    "popca-printed": PrintedPOPCA(2),
 }
 QUESTIONS = (
     "predict",

@@ -38,6 +38,30 @@ def test_popca_is_algorithm_1(r, tmp_path):
             bad.fit(X)
 
 
+@pytest.mark.parametrize("r", [4.0, None])
+def test_popca_goes_on_with_further_rows(r, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2)) @ rng.normal(size=(2, 8)) + 0.5 * rng.normal(size=(90, 8))
+    X[rng.random(X.shape) < 0.5] = np.nan
+    whole, parts = PrintedPOPCA(2, r).fit(X), PrintedPOPCA(2, r)
+    for start, stop in ((0, 1), (1, 2), (2, 40), (40, 90)):
+        parts.partial_fit(X[start:stop])
+        C, _ = algorithm1(X[:stop], np.mean(~np.isnan(X[:stop])) if r is None else r / 8, 2)
+        np.testing.assert_allclose(parts.second_moment_, C, rtol=1e-10, atol=1e-13)
+        if start == 1:
+            save_model(parts, tmp_path / "m.lacunar")
+            parts = load_model(tmp_path / "m.lacunar")
+    np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-10)
+    assert parts.n_samples_seen_ == 90
+    batches = PrintedPOPCA(2, r).fit_batches([X[:40], (X[40:], None)])
+    np.testing.assert_allclose(batches.second_moment_, whole.second_moment_, rtol=1e-12, atol=1e-14)
+    twin = PrintedPOPCA(2, r).fit(X[:40]).partial_fit(X[40:])
+    np.testing.assert_array_equal(twin.second_moment_, batches.second_moment_)
+    with pytest.raises(ValueError, match="8 features"):
+        twin.partial_fit(X[:, :5])
+    np.testing.assert_array_equal(twin.fit(X).second_moment_, whole.second_moment_)
+
+
 @pytest.mark.parametrize("r", [2, 4, 6])
 def test_mbeg_is_algorithm_2(r):
     d, k, m = 6, 2, 25

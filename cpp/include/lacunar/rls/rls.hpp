@@ -8,7 +8,7 @@
 
 namespace lacunar {
 
-constexpr int kMaxRank = 64;
+constexpr int kMaxRank = 1024;  // of a basis; the layouts above hold for any, but 32-bit positions must count its squares
 
 // How much of the past a step keeps.
 struct Forgetting {

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from lacunar._latent import LARGEST_CORE_RANK
+from lacunar._core import RLS_MOST_RANK
 from lacunar._lock import reads
 from lacunar._products import row_product
 from lacunar._typing import Floats
@@ -19,7 +19,7 @@ from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import count
 from lacunar.observed import Observed
 from lacunar.observed.columns import standardised
-from lacunar.observed.door import FileScoreMixin, check_numbers, flat_target, read_target, require_y
+from lacunar.observed.door import FileScoreMixin, Unknown, check_numbers, flat_target, read_target, require_y
 from lacunar.observed.rules import COUNT, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -67,10 +67,10 @@ class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type:
             raise ValueError(f"d must be at most the number of columns, {D}; got {self.n_components_}. Lower d.")
         return self._standardised(rows), labels
 
-    def _check_labels(self, y: Any, rows: Observed) -> Floats:
-        """Labels (n,), of which at least one is known."""
+    def _check_labels(self, y: Any, rows: Observed, unknown: Unknown = "some") -> Floats:
+        """Labels (n,), NaN where unknown: some of them, or "all"."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
-        labels = flat_target(read_target(y, y_numeric=True, multi_output=True, unknown="some").values)
+        labels = flat_target(read_target(y, y_numeric=True, multi_output=True, unknown=unknown).values)
         if labels.ndim != 1:
             raise ValueError(
                 f"{type(self).__name__} takes one target; y has {labels.shape[1]}. Fit one model a target, or use "
@@ -135,8 +135,8 @@ class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type:
 
 def check_start(U0: Any, w0: Any, D: int, d: int) -> tuple[Floats | None, Floats | None]:
     """U0 (D, d) and w0 (d,), where stochastic steps begin, checked; None where they are None."""
-    if d > LARGEST_CORE_RANK:
-        raise ValueError(f"d must be at most {LARGEST_CORE_RANK} for stochastic steps; got {d}. Lower d, or use MPCR.")
+    if d > RLS_MOST_RANK:
+        raise ValueError(f"d must be at most {RLS_MOST_RANK} for stochastic steps; got {d}. Lower d, or use MPCR.")
     U = None if U0 is None else check_numbers(U0, "U0")
     w = None if w0 is None else check_numbers(w0, "w0", ensure_2d=False)
     if U is not None and U.shape != (D, d):

@@ -48,9 +48,18 @@ class MPCR(PrintedRegression):
     n_iter_, n_singular_ : int
         Sweeps, and rows whose code was not unique.
 
+    Raises
+    ------
+    ValueError
+        In `fit`: infinite entries, more than one target, no known label, d above the number of columns. The model is as it was.
+
     See Also
     --------
     lacunar.lowrank.SLRMRegressor : Learns a ridge, and lets labels shape the subspace.
+
+    Notes
+    -----
+    A sweep costs O(o d^2 + d^3) for every row of o entries, and the same for every column; the lasso O(n d^2) once.
 
     References
     ----------
@@ -119,7 +128,7 @@ class SMPCR(PrintedRegression):
     Parameters
     ----------
     d : int or None, default=None
-        Dimension of the subspace, at most the number of columns and 64. None is 10, or the number of columns where there are fewer.
+        Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number of columns where there are fewer.
     lam : float, default=1e-3
         lambda of (4), the weight of the l1 norm.
     rho : float, default=1e-3
@@ -148,9 +157,19 @@ class SMPCR(PrintedRegression):
     n_iter_, n_singular_ : int
         Passes, and rows whose code was not unique.
 
+    Raises
+    ------
+    ValueError
+        In `fit`: infinite entries, more than one target, no known label, d above the number of columns, a `U0` or `w0` that does not fit, or
+        steps that overflow. The model is as it was.
+
     See Also
     --------
     lacunar.lowrank.SLRMRegressor : Lets labels shape the subspace; `lam1` says how much.
+
+    Notes
+    -----
+    A row of o entries costs O(o d^2 + d^3) in a pass of PETRELS and O(d) in a pass of proximal steps; O(D d^2) memory.
 
     References
     ----------

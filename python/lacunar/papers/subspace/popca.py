@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,15 +11,17 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from lacunar import _moments
-from lacunar._state import all_or_nothing, whole_answers
+from lacunar._lock import changes
+from lacunar._moments import Sums
+from lacunar._state import all_or_nothing
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
-from lacunar.lowrank.moments import dense_spectrum, pair_sums
+from lacunar.lowrank.moments import added, dense_spectrum, pair_sums
 from lacunar.observed import Observed
+from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.columns import standardised
-from lacunar.observed.rules import COUNT, Rule, floats
+from lacunar.observed.rules import COUNT, Number, Parts, Rule, Sometimes, floats
 
 
-@whole_answers
 class PrintedPOPCA(SubspaceModel):
     """Algorithm 1 of [1]_: the top k eigenvectors of the second moment that is unbiased where entries are seen independently.
 
@@ -39,7 +42,15 @@ class PrintedPOPCA(SubspaceModel):
         Eigenvalues, at least 0.
     second_moment_ : ndarray of shape (d, d)
         Equation (4): sums of products over m p^2, of squares over m p. It may have negative eigenvalues.
+    state_ : dict
+        Sums over the rows so far, from which `partial_fit` goes on.
     n_samples_seen_, n_features_in_ : int
+
+    Raises
+    ------
+    ValueError
+        In `fit` and `partial_fit`: infinite entries; k or r above the number of columns, another number of columns than before. The
+        model is as it was.
 
     See Also
     --------
@@ -48,7 +59,7 @@ class PrintedPOPCA(SubspaceModel):
 
     Notes
     -----
-    O(sum of squared entries of a row + d^3) time. `transform` and `impute` code a row by least squares on its observed entries, which
+    O(o^2) time for a row of o entries, O(d^3) for the eigenvectors, 16 d^2 bytes. `transform` and `impute` code a row by least squares on its observed entries, which
     is the projection of [1]_ for a complete row.
 
     References
@@ -66,7 +77,18 @@ class PrintedPOPCA(SubspaceModel):
     array([[0.4, 0.4, 0.4, 0.4, 0.4, 0.4]])
     """
 
+    _written: ClassVar[tuple[str, ...]] = ("state_",)
     _schema: ClassVar[dict[str, Rule]] = {
+        "state_": Sometimes(
+            Parts(
+                {
+                    **dict.fromkeys(("S", "N"), floats("d", "d")),
+                    "A": floats("nothing", "nothing"),
+                    "nn": Number(low=0),
+                    **dict.fromkeys(("paired", "m"), Number(whole=True, low=0)),
+                }
+            )
+        ),
         "components_": floats("k", "d"),
         "explained_variance_": floats("k", low=0),
         "second_moment_": floats("d", "d"),
@@ -83,6 +105,7 @@ class PrintedPOPCA(SubspaceModel):
         self.k = k
         self.r = r
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> PrintedPOPCA:
@@ -97,20 +120,60 @@ class PrintedPOPCA(SubspaceModel):
         -------
         self
         """
-        rows = self._check_rows(X, reset=True)
+        return self._add(X, None)
+
+    @changes
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None) -> PrintedPOPCA:
+        """Go on with further rows: the estimates of Algorithm 1 add up, row by row.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Any number of rows; how they are split makes no difference but rounding.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        return self._add(X, vars(self).get("state_"))
+
+    def fit_batches(self, batches: Iterable[Any]) -> PrintedPOPCA:
+        """Fit in one pass over batches; memory is that of the sums and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of X or (X, y)
+            Rows X, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the first batch as before the call.
+        """
+        one_pass(self, batches, lambda model, batch: model.partial_fit(rows_of(batch)))
+        return self
+
+    def _add(self, X: Any, before: dict[str, Any] | None) -> PrintedPOPCA:
+        """Rows beside those of the sums before, if there are any, and the eigenvectors of all."""
+        rows = self._check_rows(X, reset=before is None)
         d = rows.shape[1]
         if self.k > d or (self.r is not None and self.r > d):
             raise ValueError(
                 f"k and r must be at most the number of columns, {d}; got {self.k} and {self.r}. Lower them."
             )
         sums = pair_sums(rows, np.zeros(d), cross=False)
+        sums = sums if before is None else added(Sums(**before), sums)
+        self.state_ = sums._asdict()
         if self.r is None:
             self.second_moment_ = _moments.second_moment(sums, "global")
         else:
             self.second_moment_ = _moments.second_moment(sums, "known", p=np.asarray(self.r / d))
         spectrum = dense_spectrum(self.second_moment_, self.k)
         self.components_, self.explained_variance_ = spectrum.vectors, np.maximum(spectrum.values, 0.0)
-        self.n_samples_seen_ = rows.shape[0]
+        self.n_samples_seen_ = sums.m
         return self
 
     def _gaussian(self) -> LowRankGaussian:
