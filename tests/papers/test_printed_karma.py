@@ -72,12 +72,24 @@ def test_the_defaults_are_the_papers_loss_and_steps():
     X, y = table(n=40, d=4)
     model = PrintedKarmaClassifier(rho=0.25, standardize=False).fit(X, y > 0)
     assert (model.state_["loss"], model.state_["rho"]) == ("hinge", 0.25)
-    assert PrintedKarmaClassifier().fit(X, y > 0).state_["rho"] == 1 / 40
+    for default in (PrintedKarmaClassifier().fit(X, y > 0), PrintedKarmaRegressor().fit(X, y)):
+        assert default.state_["rho"] == 0.25  # of Theorem 2, whatever the number of rows
+    with pytest.raises(ValueError, match="rho"):
+        PrintedKarmaRegressor(rho=None).fit(X, y)
     assert np.isfinite(PrintedKarmaRegressor().partial_fit(X, y).predict(X)).all(), (
         "the default loss needs no large rho"
     )
     _, expected = as_printed(with_ones(X), np.where(y > 0, 1.0, -1.0), with_ones(X), 2, 0.25, "hinge")
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("n", [400, 1600])
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_the_default_regressor_learns(n, gamma):
+    """Targets of variance 1: 1 / n for rho, which nobody printed, had an error of thousands."""
+    X, y = table(n=n)
+    y = (y - y.mean()) / y.std()
+    assert np.mean((PrintedKarmaRegressor(gamma).fit(X, y).predict(X) - y) ** 2) < 0.7
 
 
 def test_steps_without_a_cap_diverge_and_say_so():

@@ -22,6 +22,7 @@ class _AlgorithmOne(KarmaOnline):
     """The kernel of Theorem 4, the printed steps and the mean of the iterates, over rows in the order given."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "rho": [Interval(Real, 0, None, closed="neither")],
         "eta": [callable, Interval(Real, 0, None, closed="neither"), None],
     }
     # What the paper leaves no choice of.
@@ -41,7 +42,7 @@ class _AlgorithmOne(KarmaOnline):
 
     def _rho_of(self, usual: float, targets: Floats, weight: Floats) -> float:
         """rho as printed, whatever the unit of the targets."""
-        return float(self.rho or usual)
+        return float(self.rho)
 
     def _step_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"iterate": "average", "dtype": "float64"}
@@ -82,14 +83,15 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     ----------
     gamma : float, default=2
         Longest sequence of observed columns that the embedding distinguishes, >= 1.
-    rho : float, default=None
-        rho/2 ||v||^2 + mean loss is minimised. Theorem 2 has 1/4, Theorem 3 `theory_rho`. None is 1/n in `fit` of n rows and 1e-4 in
-        `partial_fit`.
+    rho : float, default=0.25
+        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4, which is the default, Theorem 3
+        `theory_rho`.
     eta : callable, float or None, default=None
         Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t). A function is called for one row at a
         time, over stored rows; a model with a function of no name cannot be saved.
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default="hinge"
-        l; one class against the rest. Steps have no cap: of a loss without a Lipschitz constant they diverge unless rho is large.
+        l; one class against the rest. Steps have no cap: those of a loss without a Lipschitz constant diverge where rho is
+        small beside k(x, x).
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (section 5: data normalised).
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -119,10 +121,23 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 
+    Raises
+    ------
+    ValueError
+        In `fit` and `partial_fit`: infinite entries; labels that the loss does not take; an `eta` that gives no finite step
+        above 0.
+    lacunar.karma.steps.DivergedError
+        Where the steps overflow, which those of the squared loss do unless rho is large: the rows before are learned.
+
     See Also
     --------
     lacunar.KarmaOnlineClassifier : The learner with the departures that predict better.
     lacunar.KarmaClassifier : The exact minimiser of the same objective.
+
+    Notes
+    -----
+    A row of o entries costs O(o^gamma) on a weight table, which there is for gamma 1, 2 and 3 and steps that are no function. Otherwise
+    rows are stored: step t costs O(t d), T steps O(T^2 d).
 
     References
     ----------
@@ -148,7 +163,7 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     def __init__(
         self,
         gamma: float = 2,
-        rho: float | None = None,
+        rho: float = 0.25,
         *,
         eta: _Schedule | float | None = None,
         loss: Literal["hinge", "squared_hinge", "logistic", "squared"] = "hinge",
@@ -174,13 +189,14 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     ----------
     gamma : float, default=2
         Longest sequence of observed columns that the embedding distinguishes, >= 1.
-    rho : float, default=None
-        rho/2 ||v||^2 + mean loss is minimised. Theorem 2 has 1/4, Theorem 3 `theory_rho`. None is 1/n in `fit` of n rows and 1e-4 in
-        `partial_fit`.
+    rho : float, default=0.25
+        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4, which is the default, Theorem 3
+        `theory_rho`.
     eta : callable, float or None, default=None
         Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t).
     loss : {"squared", "absolute", "epsilon_insensitive"}, default="absolute"
-        l; Theorem 2 asks for a Lipschitz constant. Steps have no cap: those of the squared loss diverge unless rho is near 2 k(x, x).
+        l; Theorem 2 asks for a Lipschitz constant. Steps have no cap: those of the squared loss diverge where rho is small beside
+        k(x, x).
     epsilon : float, default=0.1
         Of "epsilon_insensitive", max(0, |f - y| - epsilon), >= 0.
     standardize : bool, default=True
@@ -210,9 +226,21 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 
+    Raises
+    ------
+    ValueError
+        In `fit` and `partial_fit`: infinite entries; targets that are no numbers; an `eta` that gives no finite step above 0.
+    lacunar.karma.steps.DivergedError
+        Where the steps overflow, which those of the squared loss do unless rho is large: the rows before are learned.
+
     See Also
     --------
     lacunar.KarmaOnlineRegressor : The learner with the departures that predict better.
+
+    Notes
+    -----
+    A row of o entries costs O(o^gamma) on a weight table, which there is for gamma 1, 2 and 3 and steps that are no function. Otherwise
+    rows are stored: step t costs O(t d), T steps O(T^2 d).
 
     References
     ----------
@@ -236,7 +264,7 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     def __init__(
         self,
         gamma: float = 2,
-        rho: float | None = None,
+        rho: float = 0.25,
         *,
         eta: _Schedule | float | None = None,
         loss: Literal["squared", "absolute", "epsilon_insensitive"] = "absolute",
