@@ -22,6 +22,7 @@ from lacunar.papers.completion import (
     box_bound,
     hinge_regret_bound,
     least_quasi_dimension,
+    least_quasi_dimension_bound,
     margin_complexity,
     max_norm,
     mistake_bound,
@@ -471,3 +472,57 @@ def test_lemma_28_holds_for_the_printed_algorithm(D_hat_over_D):
     assert bound >= mistake_bound(D, gamma, 6, 5) * (1 - 1e-12)  # D_hat = D is the best choice
     with pytest.raises(ValueError, match=r"D_hat must be at least 1; got 0\.5"):
         mistake_bound(D, gamma, 6, 5, D_hat=0.5)
+
+
+def matrix_of(classes, other, seed=0):
+    """Signs (len(classes), len(other)) of blocks; equal classes alone have equal rows."""
+    blocks = np.array([[1, 1, -1], [1, -1, 1], [-1, 1, 1]])[: classes.max() + 1, : other.max() + 1]
+    return blocks[np.ix_(classes, other)]
+
+
+@pytest.mark.parametrize("count", [None, 2, 3, 5, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_theorem_3_at_its_least_is_the_least_of_all_decompositions(seed, count):
+    rng, classes = np.random.default_rng(seed), np.array([0, 0, 1, 1, 1, 0])
+    A = rng.normal(size=(6, 6))
+    K = A @ A.T + 0.3 * np.eye(6)
+    U = matrix_of(classes, np.array([0, 1, 2]))
+    found = least_quasi_dimension_bound(U, Kernel(K, normalize=False), Identity(3), n_row_classes=count)
+    assert found == pytest.approx(twin.least_side(np.linalg.inv(K), U, False, count) + 9, rel=1e-9)
+    swapped = least_quasi_dimension_bound(U.T, Identity(3), Kernel(K, normalize=False), n_col_classes=count)
+    assert swapped == pytest.approx(found, rel=1e-12)
+    if count is None:
+        assert found <= quasi_dimension_bound(Kernel(K, normalize=False), Identity(3), classes, range(3)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("count", [None, 2, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_pd_laplacians_the_coarsest_decomposition_is_the_least(seed, count):
+    classes = np.array([0, 0, 1, 1, 1, 0])
+    A = noisy(6, seed)
+    graph = Graph(A, kind="pd", normalize=False)
+    U = matrix_of(classes, classes)
+    found = least_quasi_dimension_bound(U, graph, graph, n_row_classes=count, n_col_classes=count)
+    assert found == pytest.approx(2 * twin.least_side(pd_laplacian(A), U, True, count), rel=1e-9)
+    if count in (None, 2):
+        assert found == pytest.approx(quasi_dimension_bound(graph, graph, classes, classes), rel=1e-12)
+
+
+def test_decompositions_that_cannot_be_are_refused():
+    U = matrix_of(np.arange(14) % 2, np.arange(3))
+    assert least_quasi_dimension_bound(U, Identity(14), Identity(3)) == 2 * 14 + 9
+    apart = Kernel(np.eye(14) - 0.05 * (1 - np.eye(14)), normalize=False)
+    assert np.isfinite(least_quasi_dimension_bound(U, apart, Identity(3)))
+    wide = matrix_of(np.arange(28) % 2, np.arange(3))
+    for call, words in (
+        (lambda: least_quasi_dimension_bound(U, Identity(13), Identity(3)), r"U must have shape \(13, 3\)"),
+        (lambda: least_quasi_dimension_bound(U, Identity(14), Identity(3), n_row_classes=1), "between 2, .* and 14"),
+        (
+            lambda: least_quasi_dimension_bound(wide, Kernel(np.eye(28) - 0.03 * (1 - np.eye(28))), Identity(3)),
+            "12 equal",
+        ),
+        (lambda: least_quasi_dimension_bound([[0, 1]], Identity(1), Identity(2)), "a sign everywhere"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert least_quasi_dimension_bound(U[:2], Kernel(np.ones((2, 2))), Identity(3)) == np.inf

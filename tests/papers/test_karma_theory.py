@@ -1,4 +1,4 @@
-"""The definitions of KARMA's paper, the bounds of its Theorems 1 to 3, and Lemmas 1 and 2 on random subspaces."""
+"""The definitions of KARMA's paper, the bounds of its theorems and corollaries, and Lemmas 1 and 2 on random subspaces."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,15 @@ from reference import theory as twin
 
 from lacunar.kernels import karma_kernel
 from lacunar.papers.karma import (
+    block_predictor,
     embedding,
     embedding_size,
+    embedding_weights,
     gamma_needed,
     kernel_sum,
     linear_predictor,
+    make_block_margin,
+    make_rank_conflict,
     objective_bound,
     regret_bound,
     regularity,
@@ -151,6 +155,75 @@ def test_regularity_is_0_where_a_row_does_not_tell_the_others():
     assert regularity(U, [[0, 0, 0]]) == 0
 
 
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4])
+def test_corollary_2_has_its_v(gamma):
+    U, X, _ = table_of_a_subspace(3)
+    w, Q = np.random.default_rng(1).normal(size=6), np.eye(6) - U @ U.T
+    v = embedding_weights(w, Q, gamma)
+    np.testing.assert_allclose(v, twin.embedding_weights(w, Q, gamma), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(embedding(X, gamma) @ v, truncated_predictor(X, w, Q, gamma), rtol=1e-10, atol=1e-12)
+    assert np.linalg.norm(v) <= np.sqrt(embedding_size(6, gamma)) * np.linalg.norm(w)
+
+
+def test_corollary_1_is_its_formula_and_enough():
+    for lam, epsilon, L in ((0.5, 0.1, 1.0), (0.2, 0.01, 3.0), (1.0, 5.0, 1.0)):
+        gamma = gamma_needed(lam, epsilon, lipschitz=L, result="Corollary 1")
+        assert gamma == max(1, np.ceil(np.log(L / (lam * epsilon)) / lam))
+        assert L * truncation_bound(lam, gamma) <= epsilon
+        assert L * truncation_bound(lam, gamma_needed(lam, epsilon, lipschitz=L)) <= max(epsilon / 2, 0)
+    with pytest.raises(ValueError, match="result must be 'Theorem 2' or 'Corollary 1'; got 'Lemma 2'"):
+        gamma_needed(0.5, 0.1, result="Lemma 2")
+
+
+@pytest.mark.parametrize("margin", [None, 1.0])
+def test_h_of_the_blocks_is_the_target_whatever_is_seen(margin):
+    data = make_block_margin(200, 18, 4, margin=margin, random_state=0)
+    weights = np.zeros((3, 18))
+    for k, block in enumerate(data.blocks):
+        weights[k, block] = np.linalg.pinv(data.basis[block]).T @ (data.basis.T @ data.coef)
+    values = block_predictor(data.data, data.blocks, weights)
+    assert {tuple(seen) for seen in data.seen.tolist()} == {
+        (a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)
+    } - {(0, 0, 0)}
+    np.testing.assert_allclose(values, data.complete @ data.coef, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(values, [twin.h_of_blocks(x, data.blocks, weights) for x in data.data], atol=1e-9)
+
+
+def test_h_of_three_blocks_is_in_the_embedding_of_three():
+    """v of the norm 7/3 sum |w^A|, as printed: by sequences (end), (of another block, end) and (of both others, end)."""
+    blocks, d = [[0, 1], [2], [3]], 4
+    weights = np.zeros((3, d))
+    for k, block in enumerate(blocks):
+        weights[k, block] = np.random.default_rng(k).normal(size=len(block))
+    v, first = np.zeros(embedding_size(d, 3)), [block[0] for block in blocks]
+    for k, block in enumerate(blocks):
+        others = [first[other] for other in range(3) if other != k]
+        for j in block:
+            v[j] += weights[k, j]
+            for a in others:
+                v[d + a * d + j] -= weights[k, j] / 2
+            v[d + d**2 + others[0] * d**2 + others[1] * d + j] += weights[k, j] / 3
+    X = np.random.default_rng(9).normal(size=(7, d))
+    for row, shown in zip(X, ([0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]), strict=True):
+        row[[j for k in range(3) if k not in shown for j in blocks[k]]] = np.nan
+    np.testing.assert_allclose(embedding(X, 3) @ v, block_predictor(X, blocks, weights), rtol=1e-12)
+    assert np.linalg.norm(v) <= 7 / 3 * np.linalg.norm(weights, axis=1).sum()
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_problem_g_leaves_the_label_open(copies):
+    data = make_rank_conflict(copies)
+    known = np.column_stack([data.data, data.target])
+    for Z in data.completions:
+        np.testing.assert_array_equal(Z[~np.isnan(known)], known[~np.isnan(known)])
+        assert np.linalg.matrix_rank(Z) == 2
+    assert {Z[-1, -1] for Z in data.completions} == {-1.0, 1.0}
+    # Rank one is impossible: the rows of the second kind would be 1 and -1 times those of the third.
+    np.testing.assert_array_equal(known[copies, [1, 4]] / known[2 * copies, [1, 4]], [1, -1])
+    alike = (np.isnan(data.data) == np.isnan(data.data[-1])).all(axis=1)[:-1]
+    assert set(data.target[:-1][alike]) == {data.answer}
+
+
 def test_theorem_1_is_its_formula():
     gamma = gamma_needed(0.5, 0.2, lipschitz=2.0)
     size = sum(3**length for length in range(1, gamma + 1))
@@ -173,6 +246,11 @@ def test_ranges_are_checked():
         (lambda: truncation_bound(1.5, 2), r"regularity must be above 0 and at most 1; got 1\.5"),
         (lambda: gamma_needed(0.5, 0), "epsilon must be a finite number above 0; got 0"),
         (lambda: objective_bound(10, 3, 2, 0.5), r"rho must be at most 1/4 in Theorem 2; got 0\.5"),
+        (lambda: embedding_weights([1.0, 2.0], np.ones((2, 2)), 2), "Q must be a projection"),
+        (lambda: embedding_weights([1.0], np.eye(1), 1.5), r"gamma must be a whole number >= 1; got 1\.5"),
+        (lambda: embedding_weights(np.ones(60), np.eye(60), 5), "gamma must keep d .* at most 134217728 numbers"),
+        (lambda: block_predictor([[1.0, 2.0]], [[0], [1]], [[1.0, 2.0]]), r"weights must have shape \(2, 2\)"),
+        (lambda: make_rank_conflict(0), "copies"),
         (lambda: embedding_size(3, 1.5), r"gamma must be a whole number >= 1; got 1\.5"),
         (lambda: regret_bound(0, 3, 2, regularity=0.5, rho=1), "n_steps must be a finite number above 0"),
     ):

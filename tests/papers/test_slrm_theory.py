@@ -2,8 +2,17 @@
 
 import numpy as np
 import pytest
+from reference import theory as twin
 
-from lacunar.papers.slrm import coherence, complexity_bound, gate_level, loss_bound, risk_bound
+from lacunar.papers.slrm import (
+    PrintedSLRM,
+    coherence,
+    complexity_bound,
+    gate_level,
+    joint_objective,
+    loss_bound,
+    risk_bound,
+)
 
 FACTS = {"m": 30, "D": 80, "R1": 1.5, "B_X": 2.0, "B_Y": 3.0, "gamma": 0.4, "delta": 0.05}
 
@@ -66,3 +75,44 @@ def test_numbers_out_of_range_are_named(changed, message):
         risk_bound(0.1, 100, **{**FACTS, **changed})
     with pytest.raises(ValueError, match="empirical must"):
         risk_bound(-0.1, 100, **FACTS)
+
+
+def test_the_objective_is_equation_5():
+    rng = np.random.default_rng(0)
+    X, y, U, w = rng.normal(size=(12, 6)), rng.normal(size=12), np.linalg.qr(rng.normal(size=(6, 2)))[0], [0.7, -0.2]
+    X[rng.random(X.shape) < 0.5] = np.nan
+    y[::4] = np.nan
+    lambdas = {"lambda_1": 2.0, "lambda_2": 0.1, "lambda_3": 0.3}
+    least = joint_objective(X, y, U, w, **lambdas)
+    assert least == pytest.approx(twin.joint_objective(X, y, U, np.array(w), 2.0, 0.1, 0.3), rel=1e-6)
+    codes = rng.normal(size=(12, 2))
+    by_hand = 2.0 * np.nansum((X - codes @ U.T) ** 2) / 12 + np.nansum((y - codes @ w) ** 2) / 12
+    given = joint_objective(X, y, U, w, codes, **lambdas)
+    assert given == pytest.approx(by_hand + 0.1 * 0.9 + 0.3 * 0.53, rel=1e-12)
+    assert given > least
+
+
+def test_the_printed_steps_descend_the_objective():
+    """With lambda_3 / 2, as step 8 prints the term."""
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(300, 3))
+    X, y = a @ rng.normal(size=(3, 15)), a @ [1.0, 0.5, 0.0]
+    X[rng.random(X.shape) < 0.4] = np.nan
+    values = []
+    for passes in (1, 2, 6):
+        model = PrintedSLRM(3, rho=0.01, max_iter=passes, validate=None, gamma=0.999, random_state=0).fit(X, y)
+        lambdas = {"lambda_1": 10.0, "lambda_2": 1e-3, "lambda_3": 5e-4}
+        values.append(joint_objective(X, y, model.components_.T, model.coef_, **lambdas))
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < 0.9 * values[0]
+
+
+def test_what_does_not_fit_the_objective_is_refused():
+    lambdas = {"lambda_1": 1.0, "lambda_2": 1.0, "lambda_3": 1.0}
+    for arguments, more, words in (
+        (([[1.0, 2.0]], [1.0], np.ones((3, 1)), [1.0]), {}, r"y, w and U must have shapes \(1,\), \(1,\) and \(2, 1\)"),
+        (([[1.0, 2.0]], [1.0], np.ones((2, 1)), [1.0], [[1.0, 2.0]]), {}, r"codes must have shape \(1, 1\)"),
+        (([[1.0, 2.0]], [1.0], np.ones((2, 1)), [1.0]), {"lambda_1": 0.0}, "lambda_1 must be a finite number above 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            joint_objective(*arguments, **{**lambdas, **more})

@@ -9,6 +9,7 @@ from lacunar.papers.subspace import (
     make_unit_vectors,
     mbeg_error_bound,
     mbeg_sample_bound,
+    passive_lower_bound,
     penalised_covariance,
     penalised_error_bound,
     popca_error_bound,
@@ -102,6 +103,35 @@ def test_theorem_12_grows_with_d_and_falls_with_r_and_epsilon():
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+@pytest.mark.parametrize(("d", "k", "r"), [(8, 1, 8), (8, 2, 8), (8, 1, 4), (8, 2, 2)])
+def test_no_learner_does_with_fewer_rows_than_theorems_4_and_5(d, k, r):
+    """The best that can be done on the coins of the proof, by binomials: alpha is the proof's to choose."""
+    epsilon = 0.0075
+    least = passive_lower_bound(d, k, r, epsilon)
+    assert least == np.ceil((d / r) ** 2 * k / (257 * epsilon**2))
+    assert twin.coin_excess(least - 1, k, (r / d) ** 2, 8 * epsilon) > epsilon
+
+
+def test_the_constant_of_the_printed_chain_does_not_hold():
+    """k / (32 eps^2) rows, as Theorem 11 would have it, are far more than the coins of the proof need."""
+    epsilon = 0.0075
+    printed = passive_lower_bound(8, 1, 8, epsilon, constant=1 / 32)
+    assert twin.coin_excess(printed - 1, 1, 1.0, 16 * epsilon) < 0.05 * epsilon
+
+
+def test_theorems_4_and_5_are_below_corollary_3_and_refuse_what_they_do_not_say():
+    for d, k, r in ((10, 2, 3), (40, 20, 40), (6, 1, 2)):
+        assert passive_lower_bound(d, k, r, 0.005) < popca_sample_bound(d, k, r, 0.005)
+    for bad, words in (
+        ({"n_components": 6}, "n_components must be at most d / 2 = 5"),
+        ({"epsilon": 1 / 128}, "epsilon must be above 0 and below 1/128"),
+        ({"r": 11}, "r must be above 0 and at most d = 10"),
+        ({"constant": 0.0}, "constant must be a finite number above 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            passive_lower_bound(**{"d": 10, "n_components": 2, "r": 3, "epsilon": 0.005} | bad)
 
 
 def test_the_rows_of_theorem_12():

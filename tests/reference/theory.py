@@ -1,9 +1,10 @@
 """Quantities of theorems by their definitions, on tables of a few rows and columns."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.stats import binom
 
 
 def quasi_dimension(U, M, N, gamma, starts=6, at_least=False):
@@ -79,6 +80,70 @@ def truncated_predictor(X, w, Q, gamma):
         powers = sum(np.linalg.matrix_power(Q[np.ix_(o, o)], j) for j in range(gamma))
         found.append(w[o] @ powers @ x[o])
     return np.array(found)
+
+
+def embedding_weights(w, Q, gamma):
+    """Corollary 2's v, sequence by sequence."""
+    v = []
+    for length in range(1, gamma + 1):
+        for s in product(range(len(w)), repeat=length):
+            v.append(w[s[0]] * np.prod([Q[a, b] for a, b in pairwise(s)]))
+    return np.array(v)
+
+
+def h_of_blocks(x, blocks, weights):
+    """h(x_o) of section 5.1.2 term by term, the last with its 1/3."""
+    shown = [k for k, block in enumerate(blocks) if not np.isnan(x[block]).any()]
+    said = {k: sum(x[j] * weights[k][j] for j in blocks[k]) for k in shown}
+    total = sum(said.values())
+    total -= sum(said[a] + said[b] for a in shown for b in shown if a < b) / 2
+    return total + sum(said.values()) / 3 * (len(shown) == 3)
+
+
+def joint_objective(X, y, U, w, lam1, lam2, lam3):
+    """(5) with the codes that minimise it, each found by a general minimiser."""
+    total, n = 0.0, len(X)
+    for x, label in zip(X, y, strict=True):
+        o = ~np.isnan(x)
+
+        def cost(a, x=x, o=o, label=label):
+            return lam1 * np.sum((x[o] - U[o] @ a) ** 2) + (0 if np.isnan(label) else (label - w @ a) ** 2)
+
+        total += minimize(cost, np.zeros(len(w)), method="BFGS", options={"gtol": 1e-10}).fun
+    return total / n + lam2 * np.abs(w).sum() + lam3 * np.sum(w**2)
+
+
+def partitions(items):
+    """All divisions of a list into classes."""
+    if not items:
+        yield []
+        return
+    first, *others = items
+    for division in partitions(others):
+        yield [[first], *division]
+        for k in range(len(division)):
+            yield [*division[:k], [first, *division[k]], *division[k + 1 :]]
+
+
+def least_side(M, alike, laplacians, count=None):
+    """One side of Theorem 3 by all divisions of the ids into classes of equal rows of `alike`."""
+    radius, found = np.linalg.inv(M).diagonal().max(), []
+    for division in partitions(list(range(len(M)))):
+        if count in (None, len(division)) and all((alike[c] == alike[c[0]]).all() for c in division):
+            trace = sum(M[np.ix_(c, c)].sum() for c in division)
+            k = len(division)
+            found.append(2 * trace * radius + 2 * k if laplacians else k * trace * radius)
+    return min(found)
+
+
+def coin_excess(m, k, rate, alpha):
+    """Appendix A: alpha / 2 times the chance to tell a coin of bias +-alpha wrongly, of which each of m rows shows a flip with chance `rate`."""
+    chance = np.zeros(m + 1)
+    for n in range(m + 1):
+        heads = np.arange(n + 1)
+        p, q = (binom.pmf(heads, n, (1 + sign * alpha) / 2) for sign in (1, -1))
+        chance[n] = np.minimum(p, q).sum() / 2
+    return alpha / 2 * np.sum(binom.pmf(np.arange(m + 1), m, rate / k) * chance)
 
 
 def margin_complexity(U, starts=6):

@@ -65,7 +65,7 @@ class PrintedMEG(PairClassifier):
     Parameters
     ----------
     rows, cols : side information, default=None
-        Of which M^+ and N^+ are the kernels; None: identities that take any id (Algorithm 2).
+        Their kernels are the paper's M^+ and N^+. None takes any id and knows nothing of it: the identity (Algorithm 2).
     eta : float > 0, default=None
         Learning rate. None: sqrt(D log(m + n) / (2 T)) of Theorem 1, or gamma when conservative.
     gamma : float in (0, 1], default=None
@@ -90,8 +90,17 @@ class PrintedMEG(PairClassifier):
         Negative and positive label. Before a negative label is seen: -1 and 1.
     n_seen_, n_updates_, n_mistakes_ : int
 
+    Raises
+    ------
+    ValueError
+        In `fit`, `partial_fit` and `learn_one`: labels of more than two kinds, ids that the side information does not know, or parameters
+        that None leaves to others which are not given.
+
     Notes
     -----
+    A trial costs O(k N^2) for N = m + n ids and some ten steps k of Lanczos, where the paper has O(N^3) for Algorithm 1 and
+    O(N^4) for Algorithm 2.
+
     Algorithm 1 prints an update at y y_bar < gamma also for conservative learners, with gamma = 0; the proof of (6)
     needs one at every mistake, and sign(0) counts as +1. Mistakes exceed those of a matrix U by at most 4 sqrt(2 D
     log(m + n) T) / gamma in expectation (Theorem 1). Source: Herbster, Pasteris and Tse, "Online Matrix Completion with

@@ -17,6 +17,7 @@ from lacunar.completion.side import DENSE_LIMIT, SideInformation, SideState
 
 _LOOK = 25  # steps between two looks at the bounds
 _TOL = 1e-10  # of conjugate gradients
+_MOST_SPLIT = 12  # ids whose partitions are all looked at
 
 
 def quasi_dimension(
@@ -192,6 +193,137 @@ def quasi_dimension_bound(rows: Any, cols: Any, row_classes: ArrayLike, col_clas
     return float(k * energy_rows + ell * energy_cols)
 
 
+def least_quasi_dimension_bound(
+    U: ArrayLike, rows: Any, cols: Any, *, n_row_classes: int | None = None, n_col_classes: int | None = None
+) -> float:
+    """D of Theorem 3: the minimum of `quasi_dimension_bound` over all decompositions U = R U* C^T.
+
+    Equal rows of U may share a class and others may not, so that the classes are partitions of the sets of equal rows; columns as well.
+
+    Parameters
+    ----------
+    U : array-like of shape (m, n)
+        The comparator, of which the signs count.
+    rows, cols : side information, or its begun state
+        Of m rows and n columns.
+    n_row_classes, n_col_classes : int, default=None
+        k and l of the decompositions, at least the numbers of different rows and columns of U. None is any number.
+
+    Returns
+    -------
+    float
+        Infinite where a kernel is singular.
+
+    Raises
+    ------
+    ValueError
+        When U has a 0 or does not fit the number of ids, a number of classes cannot be, or a set of more than 12 equal rows would have to be
+        split in every way.
+
+    Notes
+    -----
+    For PDLaplacians and any number of classes the fewest are best, one a set of equal rows: splitting a set into q classes takes
+    at most 4 (1 - 1/q) from 2 tr(R^T M R) R_M, and 2k grows by 2 (q - 1). The same where no two ids of a set have a positive entry
+    of M. Otherwise a dynamic program over subsets finds the best split of each set of s ids, O(3^s).
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, Theorem 3.
+
+    Examples
+    --------
+    >>> from lacunar.completion import Identity, Kernel
+    >>> from lacunar.papers.completion import least_quasi_dimension_bound
+    >>> U = [[1, 1, -1], [1, 1, -1], [-1, 1, 1]]
+    >>> least_quasi_dimension_bound(U, Identity(3), Identity(3))
+    15.0
+    >>> apart = Kernel([[1.0, -0.9, 0.0], [-0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])  # alike in U, and told to be apart
+    >>> round(least_quasi_dimension_bound(U, apart, Identity(3), n_row_classes=3), 2)
+    43.58
+    """
+    M, N = begun(rows, "rows"), begun(cols, "cols")
+    signs = _signs(U)
+    if signs.shape != (M.size, N.size):
+        raise ValueError(f"U must have shape ({M.size}, {N.size}), ids of rows by ids of columns; got {signs.shape}.")
+    laplacians = bool(getattr(M, "is_pd_laplacian", False) and getattr(N, "is_pd_laplacian", False))
+    sides = ((M, signs, n_row_classes, "n_row_classes"), (N, signs.T, n_col_classes, "n_col_classes"))
+    return sum(_least_side(*side, laplacians) for side in sides)
+
+
+def _least_side(side: SideState, alike: Floats, count: int | None, name: str, laplacians: bool) -> float:
+    """The terms of Theorem 3 that belong to one side, at their least; equal rows of `alike` (size, other) may share a class."""
+    sets = [np.flatnonzero(group) for group in _groups(alike)]
+    if count is not None and not len(sets) <= count <= side.size:
+        raise ValueError(f"{name} must be between {len(sets)}, the different ones of U, and {side.size}; got {count}.")
+    radius = float(side.diagonal().max())
+
+    def cost(trace: float, k: int) -> float:
+        return 2 * trace * radius + 2 * k if laplacians else k * trace * radius
+
+    whole = precision_trace(side, one_hot(np.unique(alike, axis=0, return_inverse=True)[1].ravel(), side.size, name))
+    if count == len(sets) or not np.isfinite(whole) or (count is None and laplacians):
+        return cost(whole, len(sets))
+    precision = _precision(side)
+    if precision is None:
+        return float("inf")
+    M = precision / radius
+    if count is None and not any(_pulls(M, ids) for ids in sets):
+        return cost(whole, len(sets))
+    traces = _traces(M, sets, side.size if count is None else count)
+    return min(cost(trace, k) for k, trace in enumerate(traces) if count in (None, k) and np.isfinite(trace))
+
+
+def _groups(alike: Floats) -> NDArray[np.bool_]:
+    """Masks (number of different rows, size) of equal rows."""
+    member = np.unique(alike, axis=0, return_inverse=True)[1].ravel()
+    masks: NDArray[np.bool_] = member == np.arange(member.max() + 1)[:, None]
+    return masks
+
+
+def _pulls(M: Floats, ids: NDArray[np.intp]) -> bool:
+    """Whether a split of these ids makes the trace smaller: two of them have a positive entry of M."""
+    block = M[np.ix_(ids, ids)]
+    return bool((block - np.diag(np.diag(block)) > 1e-12 * np.diag(block).max()).any())
+
+
+def _traces(M: Floats, sets: list[NDArray[np.intp]], most: int) -> Floats:
+    """The least tr(R^T M R) of k classes, for k = 0, ..., most: infinite where there is no such R."""
+    best = np.full(most + 1, np.inf)
+    best[0] = 0.0
+    for ids in sets:
+        own, before = _split_traces(M[np.ix_(ids, ids)]), best
+        best = np.full(most + 1, np.inf)
+        for parts, trace in enumerate(own[: most + 1]):
+            best[parts:] = np.minimum(best[parts:], before[: most + 1 - parts] + trace)
+    return best
+
+
+def _split_traces(block: Floats) -> Floats:
+    """The least sum of 1_S^T M 1_S over the classes S of a partition of s ids into q classes, for q = 0, ..., s."""
+    s = len(block)
+    if s > _MOST_SPLIT:
+        raise ValueError(
+            f"U must have at most {_MOST_SPLIT} equal rows, or columns, where their side information pulls them apart; got {s}. Use "
+            "quasi_dimension_bound for classes of your choice."
+        )
+    masks = np.arange(2**s)
+    inside = (masks[:, None] >> np.arange(s)) & 1
+    energy = np.einsum("ai,ij,aj->a", inside, block, inside)
+    least = np.full((s + 1, 2**s), np.inf)
+    least[0, 0] = 0.0
+    for mask in range(1, 2**s):
+        low = mask & -mask
+        rest = mask ^ low
+        others = rest
+        while True:  # over all classes that have the lowest id of the mask
+            part = others | low
+            least[1:, mask] = np.minimum(least[1:, mask], least[:-1, mask ^ part] + energy[part])
+            if others == 0:
+                break
+            others = (others - 1) & rest
+    return least[:, -1]
+
+
 def one_hot(classes: ArrayLike, size: int, name: str) -> NDArray[np.float64]:
     """The block expansion matrix (size, k) of class labels."""
     labels = np.asarray(classes)
@@ -303,11 +435,10 @@ def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
 
 
 def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int, *, D_hat: float | None = None) -> float:
-    """Mistakes at most, equation (6): 3.6 D / gamma^2 log(m + n), for labels that some U with mc(U) <= 1 / gamma gives.
+    """Equation (6): the learner makes at most 3.6 D / gamma^2 log(m + n) mistakes, if some U with mc(U) <= 1 / gamma gives all labels.
 
-    Lemma 28, where the algorithm runs with D_hat for D: 3.6 / gamma^2 (D (log(m + n) + log(D / D_hat)) + D_hat - D).
-
-    For conservative updates with eta = gamma. O(1).
+    Lemma 28 is for an algorithm that runs with another number D_hat in place of D: its bound is
+    3.6 / gamma^2 (D (log(m + n) + log(D / D_hat)) + D_hat - D). Both are for conservative updates with eta = gamma. O(1).
 
     Parameters
     ----------

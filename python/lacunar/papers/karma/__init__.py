@@ -5,7 +5,15 @@ on rows whose missing entries are 0, which is the column mean of standardised co
 """
 
 from lacunar.papers.karma.algorithm import PrintedKarmaClassifier, PrintedKarmaRegressor
-from lacunar.papers.karma.definitions import embedding, kernel_sum, linear_predictor, regularity, truncated_predictor
+from lacunar.papers.karma.definitions import (
+    block_predictor,
+    embedding,
+    embedding_weights,
+    kernel_sum,
+    linear_predictor,
+    regularity,
+    truncated_predictor,
+)
 from lacunar.papers.karma.geom import GeomClassifier
 from lacunar.papers.karma.matrix_completion import MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.papers.karma.theory import (
@@ -17,7 +25,7 @@ from lacunar.papers.karma.theory import (
     theory_rho,
     truncation_bound,
 )
-from lacunar.papers.karma.worlds import make_block_margin, make_subspace_regression
+from lacunar.papers.karma.worlds import make_block_margin, make_rank_conflict, make_subspace_regression
 
 __all__ = [
     "GeomClassifier",
@@ -25,12 +33,15 @@ __all__ = [
     "MatrixCompletionRegressor",
     "PrintedKarmaClassifier",
     "PrintedKarmaRegressor",
+    "block_predictor",
     "embedding",
     "embedding_size",
+    "embedding_weights",
     "gamma_needed",
     "kernel_sum",
     "linear_predictor",
     "make_block_margin",
+    "make_rank_conflict",
     "make_subspace_regression",
     "objective_bound",
     "regret_bound",

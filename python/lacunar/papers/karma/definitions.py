@@ -1,8 +1,9 @@
-"""Definitions 1 to 4 written out, to check and to teach with on few columns."""
+"""Definitions 1 to 4, Corollary 2 and h(x_o) written out, to check and to teach with on few columns."""
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -259,6 +260,132 @@ def embedding(X: Any, gamma: float = 2) -> Floats:
     if gamma < lengths:
         parts[-1] = parts[-1] * np.sqrt(gamma - (lengths - 1))
     return np.hstack(parts)
+
+
+def embedding_weights(w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
+    """The v of Corollary 2: weights of `embedding`, with which its product is `truncated_predictor`.
+
+    v_s = w_{s_1} Q_{s_1 s_2} ... Q_{s_{l-1} s_l} of a sequence s of l columns, which is Lemma 3.
+
+    Parameters
+    ----------
+    w : array-like of shape (d,)
+    Q : array-like of shape (d, d)
+        A projection: Q Q = Q.
+    gamma : int
+        Longest sequence, >= 1.
+
+    Returns
+    -------
+    v : ndarray of shape (d + d^2 + ... + d^gamma,)
+        Sequences in the order of `embedding`.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, a Q that is no projection, a gamma that is not whole, or more than 2^27 numbers.
+
+    See Also
+    --------
+    embedding : What these weights belong to.
+
+    Notes
+    -----
+    O(d^gamma). The proof of |v| <= sqrt(Gamma) |w| has |Q_ij| <= 1: that is so where Q is symmetric, as P_E and I - P_E are.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Corollary 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.karma import embedding, embedding_weights, truncated_predictor
+    >>> Q, w, X = np.full((2, 2), 0.5), [1.0, 0.0], [[3.0, 4.0], [3.0, np.nan]]
+    >>> embedding(X, 3) @ embedding_weights(w, Q, 3)
+    array([10.  ,  5.25])
+    >>> truncated_predictor(X, w, Q, 3)
+    array([10.  ,  5.25])
+    """
+    if gamma != int(gamma) or gamma < 1:
+        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. It is the length of sequences.")
+    weights = check_numbers(w, "w", ensure_2d=False)
+    projection = _checked(np.zeros((1, len(weights))), weights, Q)[2]
+    d = len(weights)
+    if sum(d**length for length in range(1, int(gamma) + 1)) > _MOST:
+        raise ValueError(
+            f"gamma must keep d + ... + d^gamma at most {_MOST} numbers; got gamma={gamma:g} for {d} columns. Use "
+            "truncated_predictor, which has their products, or fewer columns."
+        )
+    parts = [weights]
+    for _ in range(int(gamma) - 1):  # one more column after every sequence
+        parts.append((parts[-1].reshape(-1, d)[:, :, None] * projection).ravel())
+    return np.concatenate(parts)
+
+
+def block_predictor(X: Any, blocks: Sequence[Sequence[int]], weights: ArrayLike) -> Floats:
+    """h(x_o) of section 5.1.2: what a row's blocks say of its target, each counted as if it were the only one.
+
+    The sum over nonempty sets of observed blocks of (-1)^(size + 1) / size times the sum of their w^{A_i} . x. Where each w^{A_i}, on the
+    columns of A_i alone, gives the target of every row that shows A_i, h gives it of every row that shows a block.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        Rows that show blocks whole; a block with a missing entry counts as missing.
+    blocks : sequence of sequences of int
+        Columns of A_1, A_2, ...; the paper has three.
+    weights : array-like of shape (number of blocks, d)
+        The w^{A_i}; only entries within the block count.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+        0 for a row without a whole block.
+
+    Raises
+    ------
+    ValueError
+        Infinite entries, or weights of another shape.
+
+    See Also
+    --------
+    make_block_margin : Rows of which this is the target.
+
+    Notes
+    -----
+    O(n d 2^b) for b blocks. For three of them it is v . phi_3(x_o) with |v| <= 7/3 sum |w^{A_i}|. The paper prints the last term without its 1/3:
+    with it the target comes out three times over where all blocks are seen, and the norm would be 3, not the 7/3 that it names. The
+    sum over i_1 != i_2 is over pairs, each once.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, section 5.1.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.karma import block_predictor
+    >>> X = [[2.0, np.nan, np.nan], [np.nan, 2.0, 2.0], [2.0, 2.0, 2.0]]
+    >>> block_predictor(X, [[0], [1], [2]], 5 * np.eye(3))
+    array([10., 10., 10.])
+    """
+    table = as_observed(X).astype(np.float64).to_dense()
+    vectors = check_numbers(weights, "weights")
+    if vectors.shape != (len(blocks), table.shape[1]):
+        raise ValueError(
+            f"weights must have shape ({len(blocks)}, {table.shape[1]}), a row for each block; got {vectors.shape}."
+        )
+    parts = [list(block) for block in blocks]
+    seen = np.column_stack([~np.isnan(table[:, part]).any(axis=1) for part in parts])
+    filled = np.where(np.isnan(table), 0.0, table)
+    said = np.column_stack([filled[:, part] @ vectors[k, part] for k, part in enumerate(parts)])
+    total = np.zeros(len(table))
+    for size in range(1, len(parts) + 1):
+        for chosen in map(list, combinations(range(len(parts)), size)):
+            shown = seen[:, chosen].all(axis=1)
+            total += shown * said[:, chosen].sum(axis=1) * (-1) ** (size + 1) / size
+    return total
 
 
 def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:

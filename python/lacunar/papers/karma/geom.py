@@ -51,8 +51,8 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
     min_scale : float, default=1e-3
         Least s_i, in (0, 1]: the weight of a row in which w has few of its columns grows as 1 / s_i.
     standardize : bool, default=True
-        Subtract the mean of each column and divide by its standard deviation, over observed entries; [2]_ takes columns
-        as they are.
+        Subtract the mean of each column and divide by its standard deviation, over observed entries. [2]_ says that data
+        were normalised for KARMA and does not say it for this method.
     constant : bool, default=True
         Append a column of ones that every row has; it takes the place of a bias.
     tol : float, default=1e-3

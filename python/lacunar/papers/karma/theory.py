@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
 # Of Theorem 2 in the source of the paper's O(...): 21 c ln(T / delta) / (rho T), c = (2 L sqrt(Gamma))^2.
-_PEGASOS = 21 * 4
+_PEGASOS = 21.0 * 4
+# Numerator within the logarithm of the gamma that is enough, by where it is printed.
+_NUMERATOR = {"Theorem 2": 2.0, "Corollary 1": 1.0}
 
 
 def embedding_size(n_features: int, gamma: int) -> int:
@@ -78,10 +81,17 @@ def truncation_bound(regularity: float, gamma: float) -> float:
     return float((1 - regularity) ** gamma / regularity)
 
 
-def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -> int:
-    """The least whole gamma of Theorem 2, item 3: log(2 L / (lambda epsilon)) / lambda, at least 1.
+def gamma_needed(
+    regularity: float,
+    epsilon: float,
+    *,
+    lipschitz: float = 1.0,
+    result: Literal["Theorem 2", "Corollary 1"] = "Theorem 2",
+) -> int:
+    """The least whole gamma of Theorem 2, item 3, log(2 L / (lambda epsilon)) / lambda, or of Corollary 1, without the 2.
 
-    With it some v with |v|^2 <= Gamma loses at most epsilon more than the best linear predictor on complete data. O(1).
+    By Theorem 2 some v with |v|^2 <= Gamma loses at most epsilon more than the best linear predictor on complete data, by
+    Corollary 1 the class F^gamma has such a predictor. Both numbers are at least 1. O(1).
 
     Parameters
     ----------
@@ -91,6 +101,8 @@ def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -
         > 0.
     lipschitz : float, default=1.0
         L of the loss, > 0: 1 for the hinge, the logistic and the absolute loss.
+    result : {"Theorem 2", "Corollary 1"}, default="Theorem 2"
+        Which of the two is asked.
 
     Returns
     -------
@@ -99,16 +111,18 @@ def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -
     Raises
     ------
     ValueError
-        lambda outside (0, 1], or another argument not above 0.
+        lambda outside (0, 1], another argument not above 0, or an unknown `result`.
 
     Examples
     --------
     >>> from lacunar.papers.karma import gamma_needed
-    >>> gamma_needed(0.5, 0.1)
-    8
+    >>> gamma_needed(0.5, 0.1), gamma_needed(0.5, 0.1, result="Corollary 1")
+    (8, 6)
     """
     _check(regularity=regularity, epsilon=epsilon, lipschitz=lipschitz)
-    return max(1, math.ceil(math.log(2 * lipschitz / (regularity * epsilon)) / regularity))
+    if result not in _NUMERATOR:
+        raise ValueError(f"result must be 'Theorem 2' or 'Corollary 1'; got {result!r}. The paper has these two.")
+    return max(1, math.ceil(math.log(_NUMERATOR[result] * lipschitz / (regularity * epsilon)) / regularity))
 
 
 def sample_bound(
@@ -165,11 +179,18 @@ def sample_bound(
 
 
 def objective_bound(
-    n_steps: int, n_features: int, gamma: int, rho: float, *, delta: float = 0.05, lipschitz: float = 1.0
+    n_steps: int,
+    n_features: int,
+    gamma: int,
+    rho: float,
+    *,
+    delta: float = 0.05,
+    lipschitz: float = 1.0,
+    constant: float = _PEGASOS,
 ) -> float:
     """Theorem 2, item 2: how far the plain mean of T iterates is from the least objective, with probability 1 - delta.
 
-    84 max(L^2 Gamma, 1) ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently. O(1).
+    K max(L^2 Gamma, 1) ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently. O(1).
 
     Parameters
     ----------
@@ -183,6 +204,8 @@ def objective_bound(
         In (0, 1].
     lipschitz : float, default=1.0
         L of the loss, > 0. The squared loss has none.
+    constant : float, default=84.0
+        K, to which the paper, with its O(...), gives no value. 84 is that of the theorem to which it refers.
 
     Returns
     -------
@@ -209,11 +232,11 @@ def objective_bound(
     >>> round(objective_bound(10_000_000, 5, 2, 0.1), 4)
     0.0482
     """
-    _check(n_steps=n_steps, rho=rho, delta=delta, lipschitz=lipschitz)
+    _check(n_steps=n_steps, rho=rho, delta=delta, lipschitz=lipschitz, constant=constant)
     if rho > 0.25:
         raise ValueError(f"rho must be at most 1/4 in Theorem 2; got {rho:g}. Use a smaller rho.")
     size = embedding_size(n_features, gamma)
-    return _PEGASOS * max(lipschitz**2 * size, 1.0) * math.log(n_steps / delta) / (rho * n_steps)
+    return constant * max(lipschitz**2 * size, 1.0) * math.log(n_steps / delta) / (rho * n_steps)
 
 
 def theory_rho(

@@ -1,4 +1,4 @@
-"""The synthetic tables of sections 5.1.1 and 5.1.2."""
+"""The synthetic tables of sections 5.1.1 and 5.1.2, and the matrix (1) of Problem G."""
 
 from __future__ import annotations
 
@@ -150,6 +150,57 @@ def make_block_margin(
     return Bunch(
         data=hidden.data, target=target, complete=complete, basis=U, coef=coef, blocks=blocks, seen=hidden.seen
     )
+
+
+def make_rank_conflict(copies: int = 1) -> Bunch:
+    """The matrix (1): Problem G, the completion of least rank, leaves the label of its last row open, though every row says its own.
+
+    Three kinds of rows, [1, *, 1, *], [*, -1, *, -1] and [1, -1, 1, -1] with labels 1, -1 and 1, and one row of the first kind without
+    a label. No completion of the labelled matrix has rank one, and those of rank two disagree. O(copies).
+
+    Parameters
+    ----------
+    copies : int, default=1
+        How often each of the three kinds is there with its label.
+
+    Returns
+    -------
+    data : Bunch
+        data : ndarray of shape (3 copies + 1, 4)
+            NaN where missing; the last row has no label.
+        target : ndarray of shape (3 copies + 1,)
+            -1 and 1, and NaN for the last row.
+        answer : int
+            1, the label of all rows that are equal to the last one.
+        completions : list of ndarray of shape (3 copies + 1, 5)
+            Completions of rank two, labels last: columns constant with either label for the last row, and rows constant.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When `copies` is not a positive integer.
+
+    References
+    ----------
+    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Problem G and equation (1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.karma import make_rank_conflict
+    >>> data = make_rank_conflict()
+    >>> [(int(np.linalg.matrix_rank(Z)), float(Z[-1, -1])) for Z in data.completions]
+    [(2, 1.0), (2, -1.0), (2, 1.0)]
+    """
+    check_count("copies", copies)
+    kinds = np.array([[1, np.nan, 1, np.nan], [np.nan, -1, np.nan, -1], [1, -1, 1, -1]])
+    X = np.vstack([np.repeat(kinds, copies, axis=0), kinds[:1]])
+    labels = np.repeat([1.0, -1.0, 1.0], copies)
+    by_columns = np.tile([1.0, -1.0, 1.0, -1.0], (len(X), 1))
+    by_rows = np.repeat(np.append(labels, 1.0)[:, None], 5, axis=1)
+    by_rows[2 * copies : 3 * copies] = [1, -1, 1, -1, 1]
+    completions = [np.column_stack([by_columns, np.append(labels, last)]) for last in (1.0, -1.0)]
+    return Bunch(data=X, target=np.append(labels, np.nan), answer=1, completions=[*completions, by_rows])
 
 
 def _subspace_rows(rng: np.random.Generator, n: int, d: int, rank: int) -> tuple[Floats, Floats]:

@@ -2,7 +2,14 @@
 
 from lacunar.papers.slrm.algorithm import PrintedSLRM
 from lacunar.papers.slrm.mpcr import MPCR, SMPCR
-from lacunar.papers.slrm.theory import coherence, complexity_bound, gate_level, loss_bound, risk_bound
+from lacunar.papers.slrm.theory import (
+    coherence,
+    complexity_bound,
+    gate_level,
+    joint_objective,
+    loss_bound,
+    risk_bound,
+)
 from lacunar.papers.slrm.worlds import make_sparse_regression
 
 __all__ = [
@@ -12,6 +19,7 @@ __all__ = [
     "coherence",
     "complexity_bound",
     "gate_level",
+    "joint_objective",
     "loss_bound",
     "make_sparse_regression",
     "risk_bound",

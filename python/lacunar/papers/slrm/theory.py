@@ -1,13 +1,98 @@
-"""Theorem 1 as functions: the risk of the predictions (6), and the choice of their gamma."""
+"""The objective (5), and Theorem 1 as functions: the risk of the predictions (6), and the choice of their gamma."""
 
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lacunar.observed.door import check_numbers
+from lacunar._typing import Floats
+from lacunar.observed.door import as_observed, check_numbers, flat_target, read_target
+
+
+def joint_objective(
+    X: Any,
+    y: ArrayLike,
+    U: ArrayLike,
+    w: ArrayLike,
+    codes: ArrayLike | None = None,
+    *,
+    lambda_1: float,
+    lambda_2: float,
+    lambda_3: float,
+) -> float:
+    """The value of (5): lambda_1 / n sum |x_O - U_O a|^2 + |y - A w|^2 / n + lambda_2 |w|_1 + lambda_3 |w|^2.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
+    y : array-like of shape (n,)
+        NaN where unknown: such a row has no second term.
+    U : array-like of shape (D, d)
+        `components_.T` of a fitted model.
+    w : array-like of shape (d,)
+        `coef_` of a fitted model.
+    codes : array-like of shape (n, d), default=None
+        The rows of A^T. None is those that minimise (5) for this U and w: each is that of step 5 of Algorithm 1.
+    lambda_1, lambda_2, lambda_3 : float
+        Weights of (5), above 0.
+
+    Returns
+    -------
+    value : float
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, infinite entries, or weights out of range.
+
+    Notes
+    -----
+    O(o d^2) for a row of o entries where codes are found, O(o d) where they are given. U need not be orthonormal, as (5) asks.
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, equation (5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.slrm import joint_objective
+    >>> X, U = [[1.0, np.nan], [2.0, 2.0]], np.full((2, 1), 0.5**0.5)
+    >>> round(joint_objective(X, [1.0, 2.0], U, [0.5], lambda_1=1.0, lambda_2=0.1, lambda_3=0.1), 4)
+    0.2021
+    """
+    _positive(lambda_1=lambda_1, lambda_2=lambda_2, lambda_3=lambda_3)
+    table = as_observed(X).astype(np.float64).to_dense()
+    labels = flat_target(read_target(y, y_numeric=True, multi_output=False, unknown="all").values)
+    weights, basis = check_numbers(w, "w", ensure_2d=False), check_numbers(U, "U")
+    n, d = len(table), basis.shape[1]
+    if labels.shape != (n,) or weights.shape != (d,) or len(basis) != table.shape[1]:
+        raise ValueError(
+            f"y, w and U must have shapes ({n},), ({d},) and ({table.shape[1]}, {d}) here; got {labels.shape}, "
+            f"{weights.shape} and {basis.shape}."
+        )
+    A = _best_codes(table, labels, basis, weights, lambda_1) if codes is None else check_numbers(codes, "codes")
+    if A.shape != (n, d):
+        raise ValueError(f"codes must have shape ({n}, {d}), one row a row of X; got {A.shape}.")
+    entries = np.nansum((table - A @ basis.T) ** 2) / n
+    label_errors = np.nansum((labels - A @ weights) ** 2) / n
+    penalty = lambda_2 * np.abs(weights).sum() + lambda_3 * weights @ weights
+    return float(lambda_1 * entries + label_errors + penalty)
+
+
+def _best_codes(table: Floats, labels: Floats, U: Floats, w: Floats, lambda_1: float) -> Floats:
+    """Step 5 for every row (n, D): its code (d,), the shortest where there are several."""
+    codes = np.zeros((len(table), U.shape[1]))
+    for i, (x, label) in enumerate(zip(table, labels, strict=True)):
+        seen = ~np.isnan(x)
+        A, b = lambda_1**0.5 * U[seen], lambda_1**0.5 * x[seen]
+        if not np.isnan(label):
+            A, b = np.vstack([A, w]), np.append(b, label)
+        codes[i] = np.linalg.lstsq(A, b, rcond=1e-10)[0]
+    return codes
 
 
 def coherence(U: ArrayLike) -> float:

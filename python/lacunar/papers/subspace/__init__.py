@@ -5,6 +5,7 @@ from lacunar.papers.subspace.popca import PrintedPOPCA
 from lacunar.papers.subspace.theory import (
     mbeg_error_bound,
     mbeg_sample_bound,
+    passive_lower_bound,
     penalised_covariance,
     penalised_error_bound,
     popca_error_bound,
@@ -21,6 +22,7 @@ __all__ = [
     "make_unit_vectors",
     "mbeg_error_bound",
     "mbeg_sample_bound",
+    "passive_lower_bound",
     "penalised_covariance",
     "penalised_error_bound",
     "popca_error_bound",

@@ -48,6 +48,16 @@ class PrintedMBEG(Acquisition):
     pending_ : dict
         Requests not told yet.
 
+    Raises
+    ------
+    ValueError
+        In `ask`, `tell` and `run`: an odd r, r or k above d, infinite values, a request that is not pending.
+
+    Warns
+    -----
+    UserWarning
+        Where alpha of the printed step is above 1/2, so that it is cut and Theorem 7 does not hold.
+
     Notes
     -----
     The result is a projection drawn by Algorithm 3, the same at every call, as the theorem wants; the average of the weight matrices

@@ -1,4 +1,4 @@
-"""Lemmas 1, 2 and 13, Corollary 3 and Theorems 7 and 12 as functions: how many rows POPCA, MBEG and every learner need."""
+"""Lemmas 1, 2 and 13, Corollary 3 and Theorems 4, 5, 7 and 12 as functions: how many rows POPCA, MBEG and every learner need."""
 
 from __future__ import annotations
 
@@ -80,6 +80,69 @@ def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
     if not m >= 1:
         raise ValueError(f"m must be at least 1 row; got {m}.")
     return d / r * math.sqrt(n_components / m)
+
+
+def passive_lower_bound(d: int, n_components: int, r: float, epsilon: float, *, constant: float = 1 / 257) -> int:
+    """Theorems 4 and 5: rows without which every learner fails on some distribution where each entry is seen with probability r / d.
+
+    constant (d / r)^2 k / epsilon^2, rounded up: with fewer rows the expected loss beyond the best subspace is above epsilon on one of
+    the distributions of `make_coins`. Theorem 5 is r = d. O(1).
+
+    Parameters
+    ----------
+    d : int
+        Columns.
+    n_components : int
+        k, at most d / 2.
+    r : float
+        Entries observed in a row on average, above 0 and at most d.
+    epsilon : float
+        In (0, 1/128).
+    constant : float, default=1/257
+        What the paper's Omega(...) leaves out. The default is derived below.
+
+    Returns
+    -------
+    m : int
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range.
+
+    Notes
+    -----
+    The chain of the paper's proof would give 1/32: Theorem 11 says that k coins of bias alpha = 8 e cannot be told with k / (8 e^2)
+    flips, e = 2 epsilon. That is not so: the majority of n = 1 / (8 e^2) flips is wrong with probability .002, and POPCA itself needs fewer
+    rows than k / (32 epsilon^2) on these coins. The default is a constant that holds, by the paper's own steps: by Lemma 10 the excess is
+    at least alpha / 2 times the share of coins that are told wrongly; a coin of which n flips are seen is told wrongly with probability at least
+    (1 - sqrt(n D / 2)) / 2, D = alpha log((1 + alpha) / (1 - alpha)), by Pinsker's inequality, which is convex in n; and a row shows a
+    flip of a given coin with probability (r / d)^2 / k. With alpha = 8 epsilon the excess is above epsilon below
+    (d / r)^2 k / (2 D) rows, and 2 D < 257 epsilon^2 for epsilon < 1/128.
+
+    References
+    ----------
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Theorems 4
+       and 5, Appendix A.
+
+    Examples
+    --------
+    >>> from lacunar.papers.subspace import passive_lower_bound, popca_sample_bound
+    >>> passive_lower_bound(20, 2, 5, 0.005), popca_sample_bound(20, 2, 5, 0.005)
+    (4981, 1280000)
+    """
+    _check_popca(d, n_components, r)
+    if 2 * n_components > d:
+        raise ValueError(
+            f"n_components must be at most d / 2 = {d / 2:g} here; got {n_components}. Its coins take 2 k columns."
+        )
+    if not 0 < epsilon < 1 / 128:
+        raise ValueError(
+            f"epsilon must be above 0 and below 1/128; got {epsilon}. Theorems 4 and 5 say nothing beyond."
+        )
+    if not 0 < constant < np.inf:
+        raise ValueError(f"constant must be a finite number above 0; got {constant}. Leave it out.")
+    return math.ceil(constant * (d / r) ** 2 * n_components / epsilon**2)
 
 
 def penalised_covariance(C_hat: ArrayLike, lam: float) -> Floats:
