@@ -247,7 +247,7 @@ def least_quasi_dimension_bound(
         raise ValueError(f"U must have shape ({M.size}, {N.size}), ids of rows by ids of columns; got {signs.shape}.")
     laplacians = bool(getattr(M, "is_pd_laplacian", False) and getattr(N, "is_pd_laplacian", False))
     sides = ((M, signs, n_row_classes, "n_row_classes"), (N, signs.T, n_col_classes, "n_col_classes"))
-    return sum(_least_side(*side, laplacians) for side in sides)
+    return float(sum(_least_side(*side, laplacians) for side in sides))
 
 
 def _least_side(side: SideState, alike: Floats, count: int | None, name: str, laplacians: bool) -> float:

@@ -62,7 +62,7 @@ def joint_objective(
     >>> from lacunar.papers.slrm import joint_objective
     >>> X, U = [[1.0, np.nan], [2.0, 2.0]], np.full((2, 1), 0.5**0.5)
     >>> round(joint_objective(X, [1.0, 2.0], U, [0.5], lambda_1=1.0, lambda_2=0.1, lambda_3=0.1), 4)
-    0.2021
+    0.2409
     """
     _positive(lambda_1=lambda_1, lambda_2=lambda_2, lambda_3=lambda_3)
     table = as_observed(X).astype(np.float64).to_dense()
