@@ -1,5 +1,7 @@
 """`fetch_dataset`: local copies, downloads behind a checksum, and what is said when there is neither."""
 
+import gzip
+import hashlib
 import io
 import os
 import urllib.error
@@ -8,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from lacunar.datasets import dataset_names, fetch, fetch_dataset, sets
+from lacunar.datasets import dataset_names, fetch, fetch_dataset, load_patients, sets
 from lacunar.datasets.sets import SETS
 
 real = pytest.mark.skipif("LACUNAR_DATA" not in os.environ, reason="no local copies of the public sets")
@@ -172,6 +175,68 @@ def test_movielens_1m(home, monkeypatch):
     np.testing.assert_array_equal(found.data.data, [3, 1, 4])
     np.testing.assert_array_equal(found.target, [0, 1])
     assert found.task == "binary"
+
+
+PATIENTS = b"recordid,Survival,In-hospital_death,Age,Weight_first\n7,-1,0,54.0,\n8,3,1,,70.5\n"
+
+
+@pytest.fixture
+def prepared(home, monkeypatch):
+    """A set of two patients, and its checksums."""
+    raw = gzip.compress(PATIENTS)
+    content = fetch.digest(sets.read_physionet([raw]))
+    files = (hashlib.sha256(raw).hexdigest(),)
+    monkeypatch.setitem(SETS, "physionet2012-set-a", replace(SETS["physionet2012-set-a"], files=files, content=content))
+    return raw
+
+
+def test_patients_without_what_was_known_later(prepared, home, monkeypatch):
+    serve(monkeypatch, {"set-a.csv.gz": prepared})
+    found = fetch_dataset("physionet2012-set-a", as_frame=True)
+    assert found.data.columns.tolist() == found.feature_names == ["Age", "Weight_first"]
+    np.testing.assert_array_equal(found.data, [[54, np.nan], [np.nan, 70.5]])
+    np.testing.assert_array_equal(found.target, [0, 1])
+    assert "Attribution" in found.terms
+    assert "Silva" in found.origin
+
+
+def test_a_publishers_own_file_is_a_local_copy(prepared, home):
+    (home / "lacunar_data").mkdir()
+    copy = home / "lacunar_data" / "physionet2012-set-a.csv.gz"
+    copy.write_bytes(prepared)
+    assert fetch_dataset("physionet2012-set-a", download_if_missing=False).data.shape == (2, 2)
+    copy.write_bytes(prepared[:-1])
+    with pytest.raises(ValueError, match=r"physionet2012-set-a: .*set-a.csv.gz should have SHA-256"):
+        fetch_dataset("physionet2012-set-a")
+
+
+def test_frames_need_names(home):
+    table(home / "lacunar_data", "jester")
+    assert fetch_dataset("jester", as_frame=True).data.shape == (2, 2)
+    np.savez(home / "lacunar_data" / "jester.npz", X=np.eye(2), y=[0, 1], targets=["t"], tasks=["binary"])
+    with pytest.raises(ValueError, match="as_frame must be False for jester"):
+        fetch_dataset("jester", as_frame=True)
+
+
+def test_the_patients_of_the_package_are_the_first_of_the_set():
+    found = load_patients(as_frame=True)
+    assert found.data.shape == (400, 114)
+    assert 0.2 < found.data.isna().mean().mean() < 0.3
+    assert found.target.sum() == 52
+    frame = pd.read_csv(found.filename)
+    assert frame.columns[0] == "In-hospital_death"
+    pd.testing.assert_frame_equal(frame.iloc[:, 1:].astype(float), found.data)
+    assert "Silva" in (Path(found.filename).parent / "patients.txt").read_text()
+
+
+@pytest.mark.skipif("LACUNAR_DATA" not in os.environ, reason="no local copies of the public sets")
+def test_the_patients_of_the_package_are_those_of_the_publisher():
+    if not (Path(os.environ["LACUNAR_DATA"]) / "physionet2012-set-a.csv.gz").is_file():
+        pytest.skip("no local copy of the set")
+    whole, ours = fetch_dataset("physionet2012-set-a"), load_patients()
+    np.testing.assert_array_equal(whole.data[:400], ours.data)
+    np.testing.assert_array_equal(whole.target[:400], ours.target)
+    assert fetch_dataset("physionet2012-set-b").data.shape == whole.data.shape == (4000, 114)
 
 
 def test_changed_content_is_refused_and_not_kept(home, monkeypatch):

@@ -12,6 +12,7 @@ from lacunar.datasets.hide import (
     load_breast_panels,
     load_digit_quadrants,
 )
+from lacunar.datasets.patients import load_patients
 
 __all__ = [
     "dataset_names",
@@ -25,4 +26,5 @@ __all__ = [
     "hide_panels",
     "load_breast_panels",
     "load_digit_quadrants",
+    "load_patients",
 ]

@@ -1,6 +1,6 @@
 """`fetch_dataset`: a public set from a local copy, the user's cache or its publisher, in this order.
 
-A copy is an .npz of `X` (n, d) with NaN, or `indptr`, `indices`, `values` and `shape` of a CSR matrix of observed entries; `targets` and
+A copy is the publisher's own file, or an .npz of `X` (n, d) with NaN, or `indptr`, `indices`, `values` and `shape` of a CSR matrix of observed entries; `targets` and
 `tasks` (names, and "binary", "multiclass" or "regression"); `y` and, for further targets, `y_<name>`; `feature_names`; `side_<name>`.
 """
 
@@ -10,7 +10,7 @@ import hashlib
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,14 @@ def fetch_dataset(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
+    as_frame: bool = False,
 ) -> Any:
     """A public set with missing entries: a table with NaN, or a sparse matrix whose stored entries are the observed ones.
 
-    `<name>.npz` is looked for in `data_home`, or else in the folder named by the environment variable LACUNAR_DATA and in
-    `~/lacunar_data`. What is found nowhere is downloaded from its publisher, compared with a checksum of its content and kept in
-    `data_home`, or else in `~/lacunar_data`. No set is part of this package: some may not be redistributed.
+    A copy is looked for in `data_home`, or else in the folder named by the environment variable LACUNAR_DATA and in `~/lacunar_data`:
+    `<name>.npz`, or the publisher's own file under that name, such as `movielens1m.zip`. What is found nowhere is downloaded from its
+    publisher, compared with a checksum and kept in `data_home`, or else in `~/lacunar_data`. No set is part of this package, since
+    some may not be redistributed; `load_patients` has 400 rows of one.
 
     Parameters
     ----------
@@ -73,11 +75,13 @@ def fetch_dataset(
     download_if_missing : bool, default=True
     return_X_y : bool, default=False
         Return `(data, target)` only.
+    as_frame : bool, default=False
+        `data` as a pandas DataFrame under the names of the columns, for sets that have such names.
 
     Returns
     -------
     found : Bunch
-        data : ndarray (n, d) with NaN, or csr_array (n, d)
+        data : ndarray (n, d) with NaN, DataFrame, or csr_array (n, d)
             float64. For graphs the symmetric 0/1 adjacency matrix.
         target : ndarray of shape (n,) or (n, n_targets)
             float64 for "regression", else int64 from 0 (-1: unlabelled).
@@ -95,7 +99,8 @@ def fetch_dataset(
     Raises
     ------
     ValueError
-        When the set or the target is unknown, a download differs from its checksum, or a local copy is damaged or another file.
+        When the set or the target is unknown, a download differs from its checksum, a local copy is damaged or another file, or
+        `as_frame` is set and the columns have no names.
     FileNotFoundError
         When there is no local copy and it may not, or cannot, be downloaded.
     OSError
@@ -111,20 +116,39 @@ def fetch_dataset(
     """
     if name not in SETS:
         raise ValueError(f"name must be one of {', '.join(SETS)}; got {name!r}.")
-    path = _local(name, data_home)
-    if path is None:
-        if not download_if_missing:
-            raise FileNotFoundError(f"{name} is not in {_places(data_home)}. {_remedy(name)}")
-        path = _downloaded(name, SETS[name], Path(data_home) if data_home is not None else _cache())
-    arrays = read_npz(path)
+    path, arrays = _arrays(name, data_home, download_if_missing)
     with _sound(f"{os.fspath(path)!r} is no copy of {name}", "Remove it, or name another folder."):
         tasks = {str(t): str(task) for t, task in zip(arrays["targets"], arrays["tasks"], strict=True)}
         first = next(iter(tasks))
     if target not in {None, "all", *tasks}:
         raise ValueError(f"target of {name} must be one of {', '.join(tasks)} or 'all'; got {target!r}.")
     with _sound(f"{os.fspath(path)!r} is no copy of {name}", "Remove it, or name another folder."):
-        bunch = _bunch(arrays, name, tasks, first if target is None else target)
+        bunch = bunch_of(arrays, name, tasks, first if target is None else target)
+    if as_frame:
+        bunch.data = frame_of(bunch, name)
     return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _arrays(name: str, data_home: str | os.PathLike[str] | None, may_download: bool) -> tuple[Path, Arrays]:
+    """Where a copy is, and what it holds."""
+    if path := _local(f"{name}.npz", data_home):
+        return path, read_npz(path)
+    source = SETS[name]
+    if len(source.files) == 1 and (path := _local(_own_name(name, source), data_home)):
+        return path, _read(name, source, [path.read_bytes()], [os.fspath(path)])
+    if not may_download:
+        raise FileNotFoundError(f"{name} is not in {_places(data_home)}. {_remedy(name)}")
+    path = _downloaded(name, source, Path(data_home) if data_home is not None else _cache())
+    return path, read_npz(path)
+
+
+def frame_of(bunch: Bunch, name: str) -> Any:
+    """The rows as a pandas DataFrame."""
+    if not bunch.feature_names:
+        raise ValueError(f"as_frame must be False for {name}, whose columns have no names; got True. Leave it out.")
+    import pandas as pd
+
+    return pd.DataFrame(bunch.data, columns=bunch.feature_names)
 
 
 def _cache() -> Path:
@@ -142,9 +166,15 @@ def _places(data_home: str | os.PathLike[str] | None) -> str:
     return " or ".join(map(str, _folders(data_home)))
 
 
-def _local(name: str, data_home: str | os.PathLike[str] | None) -> Path | None:
-    paths = [folder / f"{name}.npz" for folder in _folders(data_home)]
+def _local(file: str, data_home: str | os.PathLike[str] | None) -> Path | None:
+    paths = [folder / file for folder in _folders(data_home)]
     return next((path for path in paths if path.is_file()), None)
+
+
+def _own_name(name: str, source: Source) -> str:
+    """Under what name a copy of the publisher's one file is looked for: that of the set, with the file's ending."""
+    file = source.urls[0].rpartition("/")[2]
+    return name + file[file.index(".") :]
 
 
 def _remedy(name: str) -> str:
@@ -156,24 +186,28 @@ def _downloaded(name: str, source: Source, folder: Path) -> Path:
         raise FileNotFoundError(
             f"{name} ({source.origin}; {source.terms}) is read from a local copy only: there is none in {folder}. {_remedy(name)}"
         )
-    raw = [_bytes(name, url) for url in source.urls]
-    sums = [hashlib.sha256(part).hexdigest() for part in raw]
-    if source.files and tuple(sums) != source.files:
-        raise ValueError(
-            f"{name}: {source.urls[0]} should have SHA-256 {source.files[0]}; got {sums[0]}. {_remedy(name)}"
-        )
-    with _sound(f"{name}: what {source.urls[0]} sent is not this set", _remedy(name)):
-        arrays = source.read(raw)
-        content = digest(arrays)
-    if content != source.content:
-        raise ValueError(
-            f"{name}: the content behind {source.urls[0]} should have SHA-256 {source.content}; got {content}. The "
-            f"publisher changed it, or the download is damaged. {_remedy(name)}"
-        )
+    arrays = _read(name, source, [_bytes(name, url) for url in source.urls], source.urls)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.npz"
     replace_file(path, lambda stream: np.savez_compressed(stream, **arrays))  # type: ignore[arg-type]
     return path
+
+
+def _read(name: str, source: Source, raw: list[bytes], origins: Sequence[str]) -> Arrays:
+    """What the publisher's files hold, if files and content have their checksums."""
+    sums = [hashlib.sha256(part).hexdigest() for part in raw]
+    if source.files and tuple(sums) != source.files:
+        raise ValueError(f"{name}: {origins[0]} should have SHA-256 {source.files[0]}; got {sums[0]}. {_remedy(name)}")
+    with _sound(f"{name}: {origins[0]} is not this set", _remedy(name)):
+        assert source.read is not None
+        arrays = source.read(raw)
+        content = digest(arrays)
+    if content != source.content:
+        raise ValueError(
+            f"{name}: the content behind {origins[0]} should have SHA-256 {source.content}; got {content}. The "
+            f"publisher changed it, or the file is damaged. {_remedy(name)}"
+        )
+    return arrays
 
 
 def _bytes(name: str, url: str) -> bytes:
@@ -218,7 +252,8 @@ def _sound(complaint: str, remedy: str) -> Iterator[None]:
         raise ValueError(f"{complaint}: {type(error).__name__}: {str(error)[:200]}. {remedy}") from None
 
 
-def _bunch(arrays: Arrays, name: str, tasks: dict[str, str], chosen: str) -> Bunch:
+def bunch_of(arrays: Arrays, name: str, tasks: dict[str, str], chosen: str) -> Bunch:
+    """What the user gets of the arrays of a set."""
     first = next(iter(tasks))
 
     def values(t: str) -> NDArray[Any]:

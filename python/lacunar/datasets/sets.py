@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import zipfile
 from collections.abc import Callable, Sequence
@@ -97,6 +99,20 @@ def read_movielens_1m(raw: Sequence[bytes]) -> Arrays:
     return arrays | _people([u[2] for u in users], [u[1] for u in users], [int(u[3]) for u in users])
 
 
+def read_physionet(raw: Sequence[bytes]) -> Arrays:
+    """Columns of measurements and the target of a prepared set of the PhysioNet/CinC Challenge 2012; empty cells are missing."""
+    head, *rows = csv.reader(io.StringIO(gzip.decompress(raw[0]).decode()))
+    table = np.array([[float(cell) if cell else np.nan for cell in row] for row in rows])
+    kept = [j for j, name in enumerate(head) if name not in PHYSIONET_OUTCOMES]
+    return {
+        "X": table[:, kept],
+        "y": table[:, head.index(PHYSIONET_TARGET)].astype(np.int64),
+        "targets": np.array([PHYSIONET_TARGET]),
+        "tasks": np.array(["binary"]),
+        "feature_names": np.array([head[j] for j in kept]),
+    }
+
+
 def _words(words: list[str]) -> NDArray[np.str_]:
     """An array of words, in which each takes as much memory as the longest."""
     longest = max(map(len, words), default=0)
@@ -175,6 +191,11 @@ BANDS = """press unit_number plating_tank proof_cut viscosity caliper ink_temper
 press_speed ink_pct solvent_pct esa_voltage esa_amperage wax hardener roller_durometer current_density anode_space_ratio
 chrome_content"""
 CLEVELAND = "age sex cp trestbps chol fbs restecg thalach exang oldpeak slope ca thal"
+PHYSIONET_TARGET = "In-hospital_death"
+PHYSIONET_OUTCOMES = {"recordid", "SAPS-I", "SOFA", "Length_of_stay", "Survival", PHYSIONET_TARGET}
+PHYSIONET = "PhysioNet/Computing in Cardiology Challenge 2012 (Silva, Moody, Scott, Celi and Mark, 2012), as prepared in alistairewj/challenge2012"
+PHYSIONET_TERMS = "Open Data Commons Attribution 1.0: name Silva et al. (2012)"
+CHALLENGE = "https://raw.githubusercontent.com/alistairewj/challenge2012/79f7b08494f95fa43b20eac3e36f424d5ee78f1d/data/PhysionetChallenge2012-"
 MOVIELENS = "research use with citation of Harper and Konstan (2015), no redistribution"
 
 SETS: dict[str, Source] = {
@@ -243,6 +264,22 @@ SETS: dict[str, Source] = {
         (UCI + "cylinder-bands/bands.data",),
         read_bands,
         "953eb6d8032351677ff9311c521c56d64e186810aa620b965d45d134374fcd7d",
+    ),
+    "physionet2012-set-a": Source(
+        f"{PHYSIONET}, set a",
+        PHYSIONET_TERMS,
+        (CHALLENGE + "set-a.csv.gz",),
+        read_physionet,
+        "c88c57b83d0e2c43670e201ab14e1952ce7dd18ea3dc131c98ab29427e8bf0ce",
+        ("8f92794cb8ecc4e61ba5aea6ab4b5d983e9aa362a15d10ba41c09b86bfb09894",),
+    ),
+    "physionet2012-set-b": Source(
+        f"{PHYSIONET}, set b",
+        PHYSIONET_TERMS,
+        (CHALLENGE + "set-b.csv.gz",),
+        read_physionet,
+        "b9a23735c12c911828256ffb13f7560f5a06ca4b3df808b1ac6dded4418e0e7d",
+        ("78339c5a7f30021c44d51618df2fb64d577536f420180f39f21e87d422a709e0",),
     ),
     "movielens100k": Source(
         "GroupLens, MovieLens 100K",
