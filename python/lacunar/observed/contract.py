@@ -195,6 +195,8 @@ def _remedy(X: Any) -> str | None:
     """Advice for messages: what to pass instead of X. None where X may be a table."""
     if all(hasattr(X, name) for name in ("X", "obs", "var")):  # AnnData
         return "Pass its values: X.to_df(), or X.X with sparse_missing='nan' where what is not stored is zero."
+    if nw.dependencies.is_pandas_series(X):
+        return "Use pandas.DataFrame([X]) for one row, and X.to_frame() for one column."
     if nw.dependencies.is_into_series(X) or _is_arrow_column(X):
         one_row = "Pass [X.tolist()] for one row (a frame of one row keeps the names)"
         return f"{one_row}, and a frame of one column for one column."
