@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -77,6 +78,7 @@ def main() -> None:
         model.fit(X, y)
         seconds, chances = time.process_time() - started, model.predict_proba(X_new)[:, 1]
         scores = roc_auc_score(y_new, chances), average_precision_score(y_new, chances), log_loss(y_new, chances)
+        print(f"{name} is done", file=sys.stderr, flush=True)
         lines.append((-scores[0], f"| {name} | {' | '.join(f'{s:.4f}'[1:] for s in scores)} | {seconds:.1f} |"))
     print("| learner | AUC | average precision | log loss | CPU s of a fit |\n|---|---|---|---|---|")
     print("\n".join(line for _, line in sorted(lines)))

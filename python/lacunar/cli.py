@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -18,18 +20,20 @@ from lacunar import __version__, show_config
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lacunar.comparison import Comparison, Problem, Table, TableModel
+    from lacunar.comparison import Comparison, Learner, Problem, Table, TableModel
 
 INTERRUPTED = 130
+_EXIT = "exit status: 0 done, 1 could not (the message says why), 2 wrong usage, 130 interrupted"
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
-    top = argparse.ArgumentParser(prog="lacunar", description="Learn from tables with missing entries.")
+    top = argparse.ArgumentParser(prog="lacunar", description="Learn from tables with missing entries.", epilog=_EXIT)
     top.add_argument("--version", action="version", version=f"lacunar {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     compare = commands.add_parser("compare", help="which learner predicts a column best, with a report")
     compare.add_argument("table", nargs="?", help=f"{_FILES}; default: an embedded table")
+    compare.add_argument("--json", action="store_true", help="print the table as JSON, for programs")
     compare.add_argument("--report", metavar="OUT.html", help="write a page with the table and pictures")
     compare.add_argument(
         "--keep", metavar="BEST.lacunar", help="fit the best learner to all rows and keep it in a file"
@@ -71,6 +75,13 @@ def parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "--learner", default="lacunar", metavar="NAME", help="any that `lacunar compare` prints; default: lacunar"
     )
+    fit.add_argument(
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="of the learner lacunar, which shortens its members; default: none",
+    )
+    fit.add_argument("--n-jobs", type=int, metavar="N", help="processors, -1 for all; default: 1")
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
     predict.add_argument("model")
     predict.add_argument("table", help=_FILES)
@@ -158,6 +169,10 @@ def parser() -> argparse.ArgumentParser:
         _reading_options(command)
         command.add_argument("--quiet", action="store_true", help="results and errors only")
     commands.add_parser("config", help="versions, compiler, threads: what a bug report needs")
+    completion = commands.add_parser("completion", help="a script that lets a shell complete words")
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    for command in commands.choices.values():
+        command.epilog = _EXIT
     return top
 
 
@@ -239,6 +254,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         commands = {"compare": _compare, "fit": _fit, "predict": _predict, "impute": _impute, "config": _config}
+        commands["completion"] = _completion
         return commands[args.command](args)
     except UserError as error:
         print(f"lacunar: {visible(str(error))}", file=sys.stderr)
@@ -330,7 +346,10 @@ def _compare(args: argparse.Namespace) -> int:
         time_limit=args.time_limit or None, fit_limit=args.fit_limit or None, max_rows=args.max_rows, only=args.learner, quiet=args.quiet,
         keep_interrupted=True, started=started,
     )  # fmt: skip
-    print_table(comparison)
+    if args.json:
+        print(json.dumps(comparison.as_dict(), ensure_ascii=True, indent=1))
+    else:
+        print_table(comparison)
     sys.stdout.flush()
     if args.report is not None:
         _write_report(args, comparison)
@@ -378,7 +397,7 @@ def _fit(args: argparse.Namespace) -> int:
 
     check_outputs([Output("--output", args.output)], {"the table": args.table})
     problem = _problem(args)
-    learner = learner_named(problem.task, args.learner)
+    learner = _told(learner_named(problem.task, args.learner), args)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -390,6 +409,24 @@ def _fit(args: argparse.Namespace) -> int:
     _say(args, *dict.fromkeys(f"Warning: {w.message}" for w in caught if issubclass(w.category, UserWarning)))
     _keep(args, model, args.output, learner.name, len(problem.y))
     return 0
+
+
+def _told(learner: Learner, args: argparse.Namespace) -> Learner:
+    """The learner with the time limit and the processors that were asked for. Raises UserError where it has none."""
+    from lacunar.comparison import UserError
+
+    if args.n_jobs == 0:
+        raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
+    told = {"time_limit": args.time_limit or None, "n_jobs": args.n_jobs}
+    told = {name: value for name, value in told.items() if value is not None}
+    known = learner.make(0).get_params() if learner.ours else {}
+    for name in told:
+        if name not in known:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"{option}: {learner.name} has no such setting. Leave it out, or take --learner lacunar.", 2
+            )
+    return replace(learner, make=lambda seed: learner.make(seed).set_params(**told)) if told else learner
 
 
 def _predict(args: argparse.Namespace) -> int:
@@ -528,6 +565,13 @@ def _to_stdout(text: str) -> None:
         text = "".join(f"{visible(line)}\n" for line in text.splitlines())
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _completion(args: argparse.Namespace) -> int:
+    from lacunar.comparison.shells import script
+
+    sys.stdout.write(script(parser(), args.shell))
+    return 0
 
 
 def _config(args: argparse.Namespace) -> int:

@@ -282,6 +282,21 @@ class Comparison:
             ]
         )  # fmt: skip
 
+    def as_dict(self) -> dict[str, Any]:
+        """The table and what to know about it as plain values, None where there is none: what `lacunar compare --json` prints."""
+        rows = [[None if cell != cell else cell for cell in row] for row in self.table.to_dict("split")["data"]]
+        return {
+            "source": self.problem.source,
+            "target": self.problem.target,
+            "task": self.problem.task,
+            "rows": self.n_rows,
+            "metric": self.metric.name,
+            "best": None if self.undecided() else self.learners[self.best].name,
+            "learners": [dict(zip(self.table.columns, row, strict=True)) for row in rows],
+            "warnings": self.warnings,
+            "caveats": self.caveats,
+        }
+
     def _repr_html_(self) -> str:
         said = [("Look at:", text) for text in self.warnings] + [("Note:", text) for text in self.caveats]
         lines = "".join(f"<p><b>{head}</b> {escape(visible(text))}</p>" for head, text in said)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
@@ -26,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from lacunar.comparison.cells import UserError
+from lacunar.comparison.cells import UserError, cut
 
 _NEAREST = 10  # columns that predict a missing entry in iterative imputation: keeps wide tables affordable
 _SVM_ROWS = 10_000  # beyond which an SVM takes minutes, in one call that no time limit can end
@@ -39,7 +42,7 @@ class Learner:
 
     `frames` says that it takes the columns of the file as they are, text and dates included; `seconds`, of an estimator with a parameter
     `time_limit`, the most that a fit may take; `most_rows`, the rows above which it is left out, because its cost grows with their square;
-    `dear`, that it is tried after the others, because a fit may be long on few rows too.
+    `dear`, that it is tried after the others, because a fit may be long on few rows too; `own`, that it is an estimator of the user's.
     """
 
     name: str
@@ -51,6 +54,40 @@ class Learner:
     seconds: float | None = None
     most_rows: int | None = None
     dear: bool = False
+    own: bool = False
+
+
+def of_the_user(estimators: Any, taken: list[str]) -> list[Learner]:
+    """Competitors of a user's own: estimators under the names of their classes, or a dict of them by name. Raises TypeError, ValueError."""
+    named = estimators if isinstance(estimators, Mapping) else None
+    items = [*named.items()] if named is not None else [(type(e).__name__, e) for e in estimators]
+    used, found = set(taken), []
+    for name, estimator in items:
+        if isinstance(estimator, type) or not all(
+            hasattr(estimator, verb) for verb in ("fit", "predict", "get_params")
+        ):
+            raise TypeError(
+                f"learners must be estimators of scikit-learn's kind; got {cut(repr(estimator))}. Make an instance of one."
+            )
+        if named is not None and name in used:
+            raise ValueError(
+                f"learners must have names of their own; got {name!r}, which another learner has. Choose another."
+            )
+        title = next(t for t in chain([name], (f"{name} {k}" for k in count(2))) if t not in used)
+        used.add(title)
+        found.append(Learner(title, False, "an estimator of your own", partial(_copy, estimator), own=True))
+    return found
+
+
+def _copy(estimator: Any, seed: int) -> Any:
+    """A clone, whose seed is set if it is None."""
+    copy = clone(estimator)
+    seeds = {
+        name: seed
+        for name, value in copy.get_params().items()
+        if name.rpartition("__")[2] == "random_state" and value is None
+    }
+    return copy.set_params(**seeds)
 
 
 def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:

@@ -68,7 +68,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of(cls, learner: Learner, problem: Problem, seed: int = 0) -> TableModel:
         """A learner fitted to all rows of a problem."""
-        if learner.ours:
+        if learner.ours or learner.own:
             return cls(learner.make(seed)).fit(problem, frames=learner.frames)
         refuse_text_alone(problem)
         model = cls()

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from lacunar._random import fixed_seed
 from lacunar.comparison.cells import UserError, counted, cut, visible
 from lacunar.comparison.comparison import Comparison
-from lacunar.comparison.learners import Learner, learner_named, learners
+from lacunar.comparison.learners import Learner, learner_named, learners, of_the_user
 from lacunar.comparison.problem import Problem, load_problem
 from lacunar.comparison.rival import Run
 from lacunar.comparison.schedule import evaluate
@@ -43,6 +43,7 @@ def compare(
     drop: str | Iterable[str] = (),
     use: str | Iterable[str] = (),
     learner: str | Iterable[str] = (),
+    learners: Any = (),
     metric: str | None = None,
     groups: str | None = None,
     time: str | None = None,
@@ -70,6 +71,8 @@ def compare(
         Columns to leave out, and columns to keep although they look like identifiers.
     learner : str or sequence of str, default=()
         Names of the learners that compete, as the table prints them; all by default.
+    learners : sequence of estimators or dict {name: estimator}, default=()
+        Estimators of your own that compete beside them. Each is cloned for every fold and gets the columns as numbers, NaN where missing.
     metric : {"error", "balanced-error", "log-loss", "brier", "auc", "rmse", "mae", "r2"}, default=None
         What decides; None is "error" for classes and "rmse" for numbers.
     groups : str, default=None
@@ -144,7 +147,7 @@ def compare(
             print(visible(line), file=sys.stderr)
     return run(
         problem, folds=folds, repeats=repeats, seed=fixed_seed(random_state), n_jobs=n_jobs, metric=metric,
-        time_limit=time_limit or None, fit_limit=fit_limit or None, max_rows=max_rows, only=only, quiet=not verbose, started=started,
+        time_limit=time_limit or None, fit_limit=fit_limit or None, max_rows=max_rows, only=only, own=learners, quiet=not verbose, started=started,
     )  # fmt: skip
 
 
@@ -172,6 +175,7 @@ def run(
     repeats: int = 3,
     seed: int = 0,
     only: Sequence[str] = (),
+    own: Any = (),
     time_limit: float | None = TIME_LIMIT,
     quiet: bool = True,
     **more: Any,
@@ -185,13 +189,15 @@ def run(
         raise UserError(f"{problem.source}: {what} are too few for {folds} folds. Lower --folds, or bring more rows.")
     if max_rows and max_rows < 2 * folds:
         raise UserError(f"--max-rows must be at least {2 * folds} for {folds} folds, or 0 for all; got {max_rows}.", 2)
-    own = None if time_limit is None else time_limit / (2 * folds)  # a fit of the one learner keeps within it
-    competitors = learners(problem.task, seconds=own)
+    seconds = None if time_limit is None else time_limit / (2 * folds)  # a fit of the one learner keeps within it
+    competitors = learners(problem.task, seconds=seconds)
+    users = of_the_user(own, [learner.name for learner in competitors])
     if only:
         names = {learner_named(problem.task, name).name for name in only}
         competitors = [learner for learner in competitors if learner.name in names]
         missing = names - {learner.name for learner in competitors}
         competitors += [learner_named(problem.task, name) for name in sorted(missing)]
+    competitors += users
     repeats = repeats if problem.time is None else 1
     with progress(competitors, folds * repeats, quiet) as (start, done):
         return evaluate(
