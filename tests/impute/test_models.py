@@ -33,17 +33,38 @@ def test_a_line_is_least_squares():
 def test_donors_are_the_nearest(n):
     rng = np.random.default_rng(n)
     fits, targets = rng.normal(size=n), 2 * rng.normal(size=30)
-    seen = [models.nearest(fits, targets, 5, generator(s)) for s in range(60)]
+    seen = [models.nearest(fits, targets, 5, np.inf, generator(s)) for s in range(60)]
     for j, target in enumerate(targets):
         assert {int(picks[j]) for picks in seen} == nearest_rows(fits, target, 5)
 
 
+def test_far_donors_give_way_to_the_nearest():
+    """At the end of the fits, where five would all lie on one side, only those count that are near, and always one."""
+    fits, targets, reach = np.array([0.0, 0.1, 0.15, 0.2, 0.9, 2.0]), np.array([0.12, 0.8, 2.5, -1.0, 1.45]), 0.2
+    seen = [models.nearest(fits, targets, 5, reach, generator(s)) for s in range(60)]
+    near = [{0, 1, 2, 3}, {4}, {5}, {0}, {4, 5}]
+    for j, wanted in enumerate(near[:-1]):
+        assert {int(picks[j]) for picks in seen} == wanted
+    assert {int(picks[4]) for picks in seen} <= near[4]
+
+
+def test_few_donors_do_not_draw_towards_the_middle():
+    """Fits of donors against what they were sought for: a slope near 1, where the five nearest of 100 rows have one of .94."""
+    slopes = {0.09: [], np.inf: []}
+    for seed in range(60):
+        for reach, each in slopes.items():
+            rng = generator(seed)
+            fits, targets = rng.standard_normal((2, 100))
+            each.append(fits[models.nearest(fits, targets, 5, reach, rng)] @ targets / (targets @ targets))
+    assert abs(np.mean(slopes[0.09]) - 1) < 0.03 < abs(np.mean(slopes[np.inf]) - 1)
+
+
 def test_equal_donors_are_drawn_alike():
     """Of 30 rows with one fit every one is drawn, not the first five."""
-    picks = np.concatenate([models.nearest(np.zeros(30), np.zeros(20), 5, generator(s)) for s in range(40)])
+    picks = np.concatenate([models.nearest(np.zeros(30), np.zeros(20), 5, 0.1, generator(s)) for s in range(160)])
     counts = np.bincount(picks, minlength=30)
-    assert counts.min() > 5
-    assert counts.max() < 60
+    assert counts.min() > 50
+    assert counts.max() < 180
 
 
 @pytest.mark.parametrize("k", [2, 4])

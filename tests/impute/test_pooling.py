@@ -102,6 +102,33 @@ def test_results_are_read_by_the_names_of_their_libraries(imputer):
     assert one.conf_int()[1, 0] < 0.7 < one.conf_int()[1, 1]
 
 
+def test_predictions_are_pooled_into_their_means(imputer):
+    from sklearn.linear_model import LinearRegression, LogisticRegression
+
+    pd = pytest.importorskip("pandas")
+    rows = np.array([[-1.0], [0.0], [2.0]])
+    models = [LinearRegression().fit(table[:, :1], table[:, 1]) for table in imputer.draws()]
+    each = np.array([model.predict(rows) for model in models])
+    pooled = pool(each)
+    np.testing.assert_allclose(pooled.estimate, each.mean(axis=0))
+    np.testing.assert_allclose(pooled.std_error, np.sqrt(1.05 * each.var(axis=0, ddof=1)))
+    np.testing.assert_allclose(pooled.df, 19)
+    assert np.isfinite(pooled.conf_int()).all()
+    named = pool([pd.Series(values, ["low", "mid", "high"]) for values in each])
+    np.testing.assert_array_equal(named.estimate, pooled.estimate)
+
+    def chances(table):
+        return LogisticRegression().fit(table[:, :1], table[:, 1] > 0).predict_proba(rows)
+
+    shares = imputer.analyse(chances).estimate.reshape(3, 2)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (np.diff(shares[:, 1]) > 0).all()
+    with pytest.raises(TypeError, match=r"got LinearRegression itself from table 0. Return model.predict\(rows\)"):
+        pool(models)
+    with pytest.raises(TypeError, match="Return predict_proba"):
+        pool([np.array(["a", "b"])] * 2)
+
+
 def test_statsmodels(imputer):
     formula = pytest.importorskip(
         "statsmodels.formula.api", reason="statsmodels is not installed: its results are not tried"

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lacunar._typing import Bools, Floats, Ints
+from lacunar.impute import models
 from lacunar.impute.formulas import Formula
 from lacunar.impute.models import (
     draw_levels,
@@ -308,7 +309,8 @@ def draw_values(
     """Values (m,) of a column for rows (m, width) of the design, in its own units."""
     drawn = parameters["drawn"]
     if target.method == "pmm":
-        return parameters["values"][nearest(parameters["fits"], rows @ drawn[0], n_donors, rng)]
+        reach = models.REACH * float(parameters["sigma"][0])
+        return parameters["values"][nearest(parameters["fits"], rows @ drawn[0], n_donors, reach, rng)]
     if target.method == "norm":
         return _normal_values(target, rows @ drawn[0], float(parameters["sigma"][0]), rng)
     if target.method == "ordered":

@@ -20,6 +20,7 @@ _CLOSE = 0.01  # of a step's gain for each parameter: a tenth of a posterior sta
 _CHEAP = 2e6  # operations of second derivatives that are taken in every sweep
 _OLDEST = 5  # sweeps after which dearer ones are
 _SKETCH = 2000  # rows that give second derivatives on the way to the mode
+REACH = 0.2  # standard deviations of the residuals, within which donors of matching lie
 _TINY = 1e-12
 
 
@@ -69,11 +70,12 @@ def fit_line(gram: Floats, target: int, unused: Ints, n_rows: int, ridge: float,
     return Line(coef, drawn, float(sigma))
 
 
-def nearest(fits: Floats, targets: Floats, k: int, rng: np.random.Generator) -> Ints:
-    """For each target one of the k positions whose fits are nearest, drawn at random. O((n + m) log n).
+def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.Generator) -> Ints:
+    """For each target one of the k positions whose fits are nearest, drawn at random among those within `reach`, if any is.
 
     In ascending order they are one window, which moves on from fit i while it is further than fit i + k: while their sum is below
     twice the target, and these sums ascend. Equal fits are in random order, not in that of rows, so that none is preferred.
+    O((n + m k) log n).
     """
     k, order = min(k, len(fits)), np.argsort(fits)
     ascending = fits[order]
@@ -81,7 +83,10 @@ def nearest(fits: Floats, targets: Floats, k: int, rng: np.random.Generator) -> 
         order = rng.permutation(len(fits))
         order = order[np.argsort(fits[order], kind="stable")]
     low = np.searchsorted(ascending[:-k] + ascending[k:], 2 * targets)
-    picks: Ints = order[low + rng.integers(0, k, len(targets))]
+    distances = np.abs(ascending[low[:, None] + np.arange(k)] - targets[:, None])
+    near = distances <= np.maximum(distances.min(axis=1), reach)[:, None]
+    first = near.argmax(axis=1)  # they are neighbours
+    picks: Ints = order[low + first + (rng.random(len(targets)) * near.sum(axis=1)).astype(np.intp)]
     return picks
 
 

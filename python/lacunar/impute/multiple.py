@@ -39,7 +39,6 @@ from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, R
 
 _CORRELATED = 4.0  # times the variance between chains of independent sweeps: what sweeps have that keep 0.8 of the last
 _SURE = 0.999
-_MUCH = 0.5  # share missing beyond which matching leaves a bias
 _EXACT = 1e-10  # variance of a combination of standardised columns that is an identity
 _WIDEST = 500  # columns among which identities are looked for
 
@@ -63,7 +62,8 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         skewed columns stay skewed and whole numbers whole. "norm": a normal draw, within `bounds`. A dict has a method for each column
         that it names: "pmm" or "norm" for numbers, "multinomial" or "ordered" (proportional odds) for levels.
     n_donors : int, default=5
-        Rows from which matching draws.
+        Rows from which matching draws, at most: predictions further off than a fifth of the standard deviation of the residuals are left
+        out, but for the nearest. Without that, draws at the ends of the range lie nearer to the mean, and coefficients nearer to 0.
     ridge : float, default=1e-5
         Added to the diagonal of least squares, as a share of it.
     predictors : dict, default=None
@@ -118,8 +118,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
     -----
     UserWarning
         Columns without observed entries, and text of more than 50 levels, which stay missing; sweeps that have not settled; columns
-        of which half or more is missing with "pmm", whose coefficients matching draws towards 0; columns that others give exactly,
-        whose identity draws do not keep.
+        that others give exactly, whose identity draws do not keep.
 
     See Also
     --------
@@ -284,18 +283,6 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
     def _warn(self, plan: Plan, observed: Floats, values: list[Values]) -> None:
         names = [column.name for column in self.columns_]
         warn_of_columns(self.columns_, values)
-        much = [
-            names[t.place]
-            for t in plan.targets
-            if t.method == "pmm"
-            and t.formula is None
-            and len(t.missing) >= _MUCH * plan.n_rows
-            and names[t.place] not in (self.keep_missing or [])
-        ]
-        if much:
-            warn_user(
-                f"half or more is missing of {listed(much)}, where matching draws coefficients towards 0. Compare with method='norm'."
-            )
         slow = [names[j] for j in np.flatnonzero(self.convergence_ > _unsettled(*self.traces_.shape[:2]))]
         if slow:
             warn_user(
@@ -403,7 +390,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         ----------
         analysis : callable
             Takes a completed table; returns a result with `params` and `cov_params()`, as statsmodels has them, or one of lifelines, or a
-            tuple (estimate, covariance).
+            tuple (estimate, covariance), or an array of predictions, as in `pool`.
         X : frame or array-like, shape (m, d), default=None
             As in `draws`.
         delta : dict, default=None

@@ -139,7 +139,9 @@ def pool(results: Iterable[Any]) -> PooledResult:
     results : iterable of at least two results
         Each has `params` and `cov_params()`, as in statsmodels, or `params_` and `variance_matrix_`, as in lifelines; or it is a tuple
         (estimate, covariance) or (estimate, covariance, degrees of freedom), where the estimate is a number or an array (k,) and the
-        covariance an array (k, k), or of variances (k,).
+        covariance an array (k, k), or of variances (k,). An array or series of numbers alone, (k,) or (k, classes), are predictions, such as
+        those of a scikit-learn estimator that was fitted to the table: their means are pooled, and `std_error` is what missing cells alone
+        make uncertain.
 
     Returns
     -------
@@ -219,10 +221,11 @@ def barnard_rubin(share: Floats, m: int, complete: float) -> Floats:
 
 
 def _warn_if_few(pooled: PooledResult) -> None:
-    largest = float(pooled.fraction_missing.max(initial=0.0))
+    fraction = np.where(pooled.within > 0, pooled.fraction_missing, 0.0)  # of predictions it is not known
+    largest = float(fraction.max(initial=0.0))
     needed = int(np.ceil(1 + (largest / _UNSTABLE) ** 2 / 2))
     if needed > pooled.n_draws:
-        name = pooled.names[int(np.argmax(pooled.fraction_missing))]
+        name = pooled.names[int(np.argmax(fraction))]
         warn_user(
             f"{pooled.n_draws} draws are few where {largest:.0%} of the information about {cut(name)!r} is missing: the standard errors of "
             f"another set would differ by more than a tenth. Use n_imputations={needed} or more."
@@ -240,10 +243,29 @@ def _read(result: Any, k: int) -> _Estimate:
         return _estimate(result.params, result.cov_params(), np.inf if df is None else float(df), k)
     if hasattr(result, "params_") and hasattr(result, "variance_matrix_"):
         return _estimate(result.params_, result.variance_matrix_, np.inf, k)
+    if isinstance(result, np.ndarray) or hasattr(result, "to_numpy"):
+        return _predictions(result, k)
+    if hasattr(result, "predict"):
+        raise TypeError(
+            f"an analysis must return predictions of an estimator of scikit-learn, which has no covariance; got {type(result).__name__} itself "
+            f"from table {k}. Return model.predict(rows) or model.predict_proba(rows) for rows that are the same for all tables."
+        )
     raise TypeError(
-        "an analysis must return a result with params and cov_params(), as those of statsmodels, or a tuple (estimate, covariance); got "
-        f"{cut(repr(result))} of type {type(result).__name__} from table {k}. Return the fitted model."
+        "an analysis must return a result with params and cov_params(), as those of statsmodels, a tuple (estimate, covariance), or an array of "
+        f"predictions; got {cut(repr(result))} of type {type(result).__name__} from table {k}. Return the fitted model."
     )
+
+
+def _predictions(result: Any, k: int) -> _Estimate:
+    """Predictions (k,) or (k, classes), row by row, which have no variance of their own."""
+    numbers = np.asarray(result)
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(
+            f"an analysis must return predictions that are numbers, of which there are means; got dtype {numbers.dtype} from table {k}. Return "
+            "predict_proba(rows) for classes."
+        )
+    flat = numbers.astype(np.float64).ravel()
+    return _estimate(flat, np.zeros(flat.shape), np.inf, k)
 
 
 def _estimate(values: Any, covariance: Any, df: float, k: int) -> _Estimate:
