@@ -6,6 +6,9 @@
 Of every draw: the loss (log loss of labels, root mean squared error in units of y's standard deviation) of `out_of_fold_`, the loss on new groups or
 later rows, its standard error over groups or blocks of time, coverage of intervals (or sets) of level .9, and the loss of the best single member. "rows"
 learns as if rows were independent, "groups" is told of them by `groups=` or `cv=TimeSeriesSplit(5)`.
+
+The standard error of "days" is too small, whatever the number of blocks: a path of slow swings does not show how far another one may lie. Over 100
+draws of a ridge regression of fixed penalty, loss less estimate has mean -.4 and standard deviation 1.45 in units of it; judge the estimate over draws.
 """
 
 from __future__ import annotations

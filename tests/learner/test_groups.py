@@ -24,10 +24,13 @@ from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar._cuts import cuts_of, in_order, left_out
 from lacunar._cuts import tested_rows as rows_tested
 from lacunar.karma.selection import KernelSelection
+from lacunar.learner.added import _error_of_sum
 from lacunar.learner.dependence import grouping_column, neighbours_are_alike
+from lacunar.learner.ensemble import LinearPool, _log_weights, effective_number, prior_weights
 from lacunar.learner.folds import even_folds, units_in
 from lacunar.lowrank.ridge import fold_ridge
 from lacunar.persistence import load_model, save_model
+from lacunar.uncertainty.shift import log_softmax
 
 LABEL_MEMBERS = ["logistic", "gaussian", "kernels", "boosting", "forest"]
 NUMBER_MEMBERS = ["linear", "gaussian", "kernels", "boosting", "forest"]
@@ -397,3 +400,47 @@ def test_a_comparison_in_the_order_of_time_tests_later_rows():
         assert train.max() < test.min()
     with pytest.raises(ValueError, match="must hold numbers or dates"):
         lacunar.compare(table.assign(day=["a", "b"] * 60), "y", time="day")
+
+
+def test_the_pool_counts_groups_whose_rows_say_the_same():
+    """A row that stands ten times in its group says no more than once; rows whose losses have nothing in common count as they are."""
+    rng = np.random.default_rng(0)
+    losses = rng.normal(size=(60, 3)) ** 2
+    groups = np.repeat(np.arange(60), 10)
+    assert effective_number(losses[groups], np.ones(600), groups) == pytest.approx(60)
+    assert effective_number(losses[groups], np.ones(600), None) == 600
+    alone = rng.normal(size=(600, 3)) ** 2
+    assert effective_number(alone, np.ones(600), rng.permutation(groups)) > 400
+    np.testing.assert_allclose(
+        prior_weights(losses[groups], np.ones(600), groups), prior_weights(losses, np.ones(60)), rtol=1e-10
+    )
+    y, members = rng.normal(size=60), rng.normal(size=(3, 60, 1))
+    members += 0.5 * y[:, None]
+    once = LinearPool().fit([*members], y[:, None]).weights_
+    repeated = [[*members[:, groups]], y[groups][:, None]]
+    np.testing.assert_allclose(LinearPool().fit(*repeated, groups=groups).weights_, once, atol=1e-10)
+    assert np.abs(LinearPool().fit(*repeated).weights_ - once).max() > 1e-3
+
+
+def test_the_pool_of_labels_counts_groups_too():
+    rng = np.random.default_rng(1)
+    labels = rng.integers(2, size=80)
+    scores = [rng.normal(size=80) + shift * (2 * labels - 1) for shift in (0.3, 0.6, 0.0)]
+    values = [np.column_stack([-score, score]) for score in scores]
+    groups = np.repeat(np.arange(80), 12)
+    logs = np.array([log_softmax(of_member) for of_member in values])
+    once = _log_weights(logs, labels, np.ones(80), None)
+    of_groups = _log_weights(logs[:, groups], labels[groups], np.ones(960), groups)
+    np.testing.assert_allclose(of_groups, once, atol=1e-4)
+    assert np.abs(_log_weights(logs[:, groups], labels[groups], np.ones(960), None) - once).max() > 0.02
+
+
+def test_columns_are_added_where_groups_are_sure_of_them():
+    """Rows of a group that gain alike by a column are no more sure of it than the group is."""
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(24), 40)
+    falls = rng.normal(size=(24, 2))[groups]
+    assert _error_of_sum(falls, None) == pytest.approx(falls.std() * np.sqrt(falls.size))
+    assert _error_of_sum(falls, groups) == pytest.approx(np.sqrt(40) * _error_of_sum(falls, None))
+    falls[::3] = np.nan
+    assert np.isfinite(_error_of_sum(falls, groups))

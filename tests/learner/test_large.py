@@ -106,6 +106,7 @@ def test_latent_coordinates_are_read_where_they_help(small):
     assert model.members_ == ["boosting"]  # the other has little weight, and is dropped
     assert model.report_["member"] == ["boosting", "linear"]
     assert model.report_["weight"][1] == 0 < model.report_["rows"][1]
+    assert model.report_["completed"][1].startswith("mean")
     assert model.weights_.shape == (1,)
 
 

@@ -7,9 +7,12 @@ import pandas as pd
 import pytest
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar._cuts import cuts_of
 from lacunar.learner import levels as levels_module
+from lacunar.learner.added import LearnedFrom
 from lacunar.learner.levels import LevelMeans, without_own
 from lacunar.learner.texts import TextNumbers
+from lacunar.learner.views import TableViews
 
 GOOD, BAD = ["excellent", "lovely", "superb", "happy"], ["awful", "broken", "terrible", "sad"]
 OTHERS = ["the", "room", "staff", "food", "door", "hotel", "pool", "street", "view", "and"]
@@ -173,6 +176,33 @@ def test_a_table_of_identifiers_alone_predicts_the_mean_and_says_so():
     with pytest.warns(UserWarning, match="left out"):
         model = LacunarRegressor(**OPTIONS).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y.mean(), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [249, 250, 251])
+def test_text_is_read_from_fewer_levels_than_trees_can_hold_too(n):
+    """A text of 249 different values says what one of 251 does."""
+    X, y = reviews(n)
+    X["text"] = [f"{text} {row}" for row, text in enumerate(X["text"])]
+    views = TableViews()
+    folds = [np.arange(n)[k::3] for k in range(3)]
+    learned = LearnedFrom((y / y.std())[:, None], np.ones(n), cuts_of(folds, n), 0, None, honest=True)
+    views.fit_transform(X, lambda _: learned)
+    assert dict(views.what_is_added())[0] == "numbers of its character n-grams"
+
+
+@pytest.mark.parametrize("n_levels", [249, 250, 251])
+def test_means_of_levels_are_taken_of_as_many_levels_as_there_are(n_levels):
+    rng = np.random.default_rng(0)
+    shop = np.repeat(np.arange(n_levels), 4)
+    X = pd.DataFrame({"shop": [f"shop {k}" for k in shop], "x": rng.normal(size=len(shop))})
+    y = rng.normal(size=n_levels)[shop] + 0.3 * rng.normal(size=len(shop))
+    views, folds = TableViews(), np.array_split(rng.permutation(len(shop)), 3)
+    cuts = cuts_of([np.sort(fold) for fold in folds], len(shop))
+    learned = LearnedFrom(y[:, None], np.ones(len(shop)), cuts, 0, None, honest=True)
+    view = views.fit_transform(X, lambda _: learned)
+    assert views.what_is_added()[0] == (0, "means of the target by level")
+    means = view.T[:, list(views.source_).index(0)]
+    assert np.corrcoef(means, y)[0, 1] > 0.8
 
 
 @pytest.mark.parametrize("n_levels", [60, 200, 300])

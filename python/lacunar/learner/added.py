@@ -15,6 +15,7 @@ from sklearn.linear_model import RidgeCV
 
 from lacunar._threads import one_openmp_thread
 from lacunar._typing import Floats, Ints
+from lacunar.learner.folds import sums_by_group
 from lacunar.learner.levels import LevelMeans, without_own
 from lacunar.learner.texts import TextNumbers
 from lacunar.observed.rules import Instance, Items, Rule
@@ -36,6 +37,7 @@ class LearnedFrom(NamedTuple):
     weight: Floats  # (n,)
     cuts: Sequence[tuple[Ints, Ints]]  # training and test rows of every fold
     seed: int
+    groups: Ints | None  # (n,) of the rows, where they are known
     honest: bool  # whether training rows are shown as `fit_transform` has them; those of a large table are transformed
 
     @property
@@ -67,13 +69,12 @@ class AddedColumns(BaseEstimator):  # type: ignore[misc]
     def fit_transform(
         self,
         texts: Mapping[int, NDArray[np.object_]],
-        long: set[int],
         T: Floats,
         categorical: NDArray[np.bool_],
         learned: LearnedFrom,
     ) -> Floats:
-        """Columns (n, added) for training rows, of which T (n, d) is known already; of the columns in `long` the levels are too many for T."""
-        blocks = [*self._of_levels(texts, learned), *self._of_texts(texts, long, learned)]
+        """Columns (n, added) for training rows, of which T (n, d) is known already."""
+        blocks = [*self._of_levels(texts, learned), *self._of_texts(texts, learned)]
         pilot = _Pilot(T, categorical, learned, len(blocks))
         taken = [block for block in blocks if pilot.is_better_with(block.columns)]
         self.level_means_ = [block.maker for block in taken if isinstance(block.maker, LevelMeans)]
@@ -88,12 +89,10 @@ class AddedColumns(BaseEstimator):  # type: ignore[misc]
                 means = LevelMeans().fit(levels, learned.Y, learned.weight, column)
                 yield _Block(means, without_own(levels, learned.Y, learned.weight, learned.cuts))
 
-    def _of_texts(
-        self, texts: Mapping[int, NDArray[np.object_]], long: set[int], learned: LearnedFrom
-    ) -> Iterator[_Block]:
-        for column in sorted(long):
-            numbers = TextNumbers().fit(texts[column], column, learned.seed)
-            yield _Block(numbers, numbers.transform(texts[column]))
+    def _of_texts(self, texts: Mapping[int, NDArray[np.object_]], learned: LearnedFrom) -> Iterator[_Block]:
+        for column, cells in texts.items():
+            numbers = TextNumbers().fit(cells, column, learned.seed)
+            yield _Block(numbers, numbers.transform(cells))
 
     def transform(self, texts: Mapping[int, NDArray[np.object_]]) -> Floats:
         """Columns (m, added) of rows whose text is given by column."""
@@ -113,13 +112,19 @@ class AddedColumns(BaseEstimator):  # type: ignore[misc]
         return np.repeat(np.array([maker.column_ for maker in self.makers], dtype=np.intp), widths)
 
 
+def _error_of_sum(falls: Floats, groups: Ints | None) -> float:
+    """Standard error of the sum of falls (n, q), NaN where unknown, of rows in groups (n,) or independent ones."""
+    sums = sums_by_group(np.nan_to_num(falls - np.nanmean(falls)), groups)
+    return float(np.sqrt((sums**2).sum()))
+
+
 class _Pilot:
     """Boosting of few trees on some of the training rows: what it leaves of the targets says what further columns are worth."""
 
     def __init__(self, T: Floats, categorical: NDArray[np.bool_], learned: LearnedFrom, n_blocks: int) -> None:
         known = ~np.isnan(learned.Y).all(axis=1)
         step = max(-(-int(known.sum()) // _PILOT_ROWS), 1)
-        self._seed, self._weight = learned.seed, learned.weight
+        self._seed, self._weight, self._groups = learned.seed, learned.weight, learned.groups
         self._cuts = [(train[::step], test[::step]) for train, test in learned.cuts[:_PILOT_CUTS]] if n_blocks else []
         self._left = learned.Y[:, :_PILOT_TARGETS].copy()
         with one_openmp_thread():
@@ -135,10 +140,9 @@ class _Pilot:
         left = self._left - self._predicted(numbers, RidgeCV(_PILOT_PENALTIES))
         rows = np.concatenate([test for _, test in self._cuts])
         falls = (self._weight[:, None] * (self._left**2 - left**2))[rows]
-        falls = falls[~np.isnan(falls)]
-        before = np.nansum((self._weight[:, None] * self._left**2)[rows])
-        gain = float(falls.sum())
-        helps = gain > _GAIN * before and gain > _SURE * float(falls.std()) * np.sqrt(len(falls))
+        before, gain = np.nansum((self._weight[:, None] * self._left**2)[rows]), float(np.nansum(falls))
+        groups = None if self._groups is None else self._groups[rows]
+        helps = gain > _GAIN * before and gain > _SURE * _error_of_sum(falls, groups)
         if helps:
             self._left = left
         return bool(helps)

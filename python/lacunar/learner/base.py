@@ -184,11 +184,14 @@ class LacunarBase(TakesMissing):
         places, of_part = place[rows[among]], target.take(among)
         cuts = self._cuts_of_part(rows[among], n, view.take(places).T, of_part) if len(among) else []
         Y, weight = np.full((len(part), target.Y.shape[1]), np.nan), np.ones(len(part))
+        groups = None if of_part.groups is None else np.full(len(part), -1)
         Y[places] = of_part.Y
         if of_part.weight is not None:
             weight[places] = of_part.weight
+        if groups is not None and of_part.groups is not None:
+            groups[places] = of_part.groups
         in_part = [(places[train], places[test]) for train, test in cuts]
-        return LearnedFrom(Y, weight, in_part, self.seed_, honest=len(part) == n)
+        return LearnedFrom(Y, weight, in_part, self.seed_, groups, honest=len(part) == n)
 
     def _cuts_of_part(self, rows: Ints, n: int, T: Floats, target: Target) -> list[Cut]:
         """Cuts of some rows by which columns of text are judged: those of the members, or of many rows a few folds."""
@@ -523,7 +526,11 @@ class LacunarBase(TakesMissing):
 
     def _warn_of_dependence(self, table: Table, rows: Ints, judged: TrainingSet, residuals: Floats) -> None:
         """Say once that a column names groups, or that neighbours are alike, where the folds take rows as independent; of the tested `rows`."""
-        if not (self.cv is None or isinstance(self.cv, Integral)) or judged.grouped or judged.n < FEWEST_DEPENDENT:
+        if (
+            not (self.cv is None or isinstance(self.cv, Integral))
+            or judged.groups is not None
+            or judged.n < FEWEST_DEPENDENT
+        ):
             return
         name = self._grouping_column(table, rows, judged)
         if name is not None:
@@ -618,7 +625,7 @@ class LacunarBase(TakesMissing):
             independent=independent,
             units=units if large else None,
             learned=cuts[0][0] if large and (self.cv is None or isinstance(self.cv, Integral)) else None,
-            grouped=target.groups is not None,
+            groups=target.groups,
             weight=target.weight,
             posterior=self.posterior_,
             seed=self.seed_,
@@ -741,14 +748,14 @@ def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
         weights = np.atleast_2d(ensemble.weights()).mean(axis=0)
         of_members = (ensemble.scores_, weights, ensemble.seconds_, ensemble.rows_)
         lines = [
-            (*line, 0 if getattr(member, "out_of_bag_", False) else ensemble.n_cuts_, getattr(member, "completed", ""))
+            (*line, *ensemble.folds_and_completed(member))
             for member, *line in zip(
                 ensemble.members_, ensemble.names_, *(values.tolist() for values in of_members), strict=True
             )
         ]
         lines += [
-            (name, score, 0.0, seconds, rows, ensemble.n_cuts_, "")
-            for name, (score, seconds, rows) in ensemble.dropped_.items()
+            (name, score, 0.0, seconds, rows, folds, completed)
+            for name, (score, seconds, rows, folds, completed) in ensemble.dropped_.items()
         ]
         for *line, folds, completed in lines:
             for column, value in zip(names, (number, *line, ensemble.tested_, folds, completed), strict=True):

@@ -135,7 +135,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     Probabilities of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
     where there are more), each counted once.
     Of a column with more than 40 categories the mean of the target by category may stand for the category: from rows of other folds, shrunk as
-    random effects are. Of text with more than 250 different values truncated singular vectors of the TF-IDF of character n-grams may be columns.
+    random effects are. Of text with as many different values truncated singular vectors of the TF-IDF of character n-grams may be columns.
     Each is taken where a ridge regression on it tells something of what boosting leaves out of fold.
 
     Examples

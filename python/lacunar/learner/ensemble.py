@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from lacunar._log import say, warn_user
 from lacunar._typing import Floats, Ints
 from lacunar.karma.selection import TICK, USABLE
+from lacunar.learner.folds import sums_by_group
 from lacunar.learner.members import MEMBERS, Member
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
@@ -37,9 +38,23 @@ _INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
 _LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
 
 
-def shrinkage(n: int, few_rows: float = _FEW_ROWS) -> float:
-    """How strongly weights are drawn to those of the prior."""
-    return 1.0 + few_rows / max(n, 1)
+def shrinkage(n: float, few_rows: float = _FEW_ROWS) -> float:
+    """How strongly weights are drawn to those of the prior by so many independent rows."""
+    return 1.0 + few_rows / max(n, 1.0)
+
+
+def effective_number(losses: Floats, weight: Floats, groups: Ints | None) -> float:
+    """Independent rows that tell as much of the members' losses (n, m) as n rows in groups: n over the design effect of their differences (Kish 1965).
+
+    At least as many as there are groups.
+    """
+    n = len(losses)
+    if groups is None or losses.shape[1] < 2:
+        return float(n)
+    differences = losses - losses.mean(axis=1, keepdims=True)
+    differences = weight[:, None] * (differences - np.average(differences, axis=0, weights=weight))
+    together, alone = float((sums_by_group(differences, groups) ** 2).sum()), float((differences**2).sum())
+    return float(np.clip(n * alone / together if together > 0 else n, len(np.unique(groups)), n))
 
 
 class LogPool(BaseEstimator):  # type: ignore[misc]
@@ -54,13 +69,15 @@ class LogPool(BaseEstimator):  # type: ignore[misc]
         "weights_": floats("members", low=0),
     }
 
-    def fit(self, values: list[Floats], labels: Ints, weight: Floats | None = None) -> LogPool:
-        """From out-of-fold values (n, c) of every member."""
+    def fit(
+        self, values: list[Floats], labels: Ints, weight: Floats | None = None, groups: Ints | None = None
+    ) -> LogPool:
+        """From out-of-fold values (n, c) of every member, of rows in groups (n,) or independent ones."""
         weight = np.ones(len(labels)) if weight is None else weight
         fitted = [_calibration(member, labels, weight) for member in values]
         self.slopes_ = np.array([slope for slope, _ in fitted])
         self.intercepts_ = np.array([intercept for _, intercept in fitted])
-        self.weights_ = _log_weights(self._logs(values), labels, weight)
+        self.weights_ = _log_weights(self._logs(values), labels, weight, groups)
         return self
 
     def _logs(self, values: list[Floats]) -> Floats:
@@ -100,11 +117,13 @@ def _calibration(values: Floats, labels: Ints, weight: Floats) -> tuple[float, F
     return float(np.exp(solution[0]) / scale), solution[1:]
 
 
-def _log_weights(logs: Floats, labels: Ints, weight: Floats) -> Floats:
+def _log_weights(logs: Floats, labels: Ints, weight: Floats, groups: Ints | None) -> Floats:
     """Weights (members,) of log probabilities (members, n, c)."""
     members, n, _ = logs.shape
-    even, strength = np.full(members, 1.0 / members), shrinkage(n) * members
     rows = np.arange(n)
+    n_effective = effective_number(-logs[:, rows, labels].T, weight, groups)
+    weight = weight * (n_effective / n)
+    even, strength = np.full(members, 1.0 / members), shrinkage(n_effective) * members
 
     def loss(w: Floats) -> tuple[float, Floats]:
         mixed = log_softmax(np.tensordot(w, logs, axes=1))
@@ -126,11 +145,13 @@ class LinearPool(BaseEstimator):  # type: ignore[misc]
 
     _schema: ClassVar[dict[str, Rule]] = {"weights_": floats("targets", "members", low=0)}
 
-    def fit(self, values: list[Floats], Y: Floats, weight: Floats | None = None) -> LinearPool:
-        """From out-of-fold values (n, q) of every member; targets (n, q)."""
+    def fit(
+        self, values: list[Floats], Y: Floats, weight: Floats | None = None, groups: Ints | None = None
+    ) -> LinearPool:
+        """From out-of-fold values (n, q) of every member; targets (n, q), of rows in groups (n,) or independent ones."""
         weight = np.ones(len(Y)) if weight is None else weight
         members = np.stack(values, axis=2)
-        self.weights_ = np.array([_least_squares(members[:, j], Y[:, j], weight) for j in range(Y.shape[1])])
+        self.weights_ = np.array([_least_squares(members[:, j], Y[:, j], weight, groups) for j in range(Y.shape[1])])
         return self
 
     def combine(self, values: Sequence[Floats | None], m: int) -> Floats:
@@ -142,31 +163,33 @@ class LinearPool(BaseEstimator):  # type: ignore[misc]
         return total
 
 
-def _least_squares(members: Floats, y: Floats, weight: Floats) -> Floats:
+def _least_squares(members: Floats, y: Floats, weight: Floats, groups: Ints | None) -> Floats:
     """Weights (m,) >= 0 of the members' values (n, m) that minimise sum of squares / the best member's + the prior's two terms.
 
-    The terms are s m |w - prior|^2 with s = 1 + 1600/n, and 50 (sum of w - 1)^2.
+    The terms are s m |w - prior|^2 with s = 1 + 1600/n, and 50 (sum of w - 1)^2; of rows in groups n is the number of independent rows that tell as much.
     """
-    n, m = members.shape
+    m = members.shape[1]
     losses = (members - y[:, None]) ** 2
+    n = effective_number(losses, weight, groups)
     least = float(np.average(losses, axis=0, weights=weight).min())
     unit = np.sqrt(max(least, 1e-14 * max(float(np.average(y**2, weights=weight)), 1e-300)))
-    roots, pull = np.sqrt(weight)[:, None] / unit, np.sqrt(shrinkage(n, _FEW_ROWS_OF_NUMBERS) * m)
+    roots = np.sqrt(weight * (n / len(y)))[:, None] / unit
+    pull = np.sqrt(shrinkage(n, _FEW_ROWS_OF_NUMBERS) * m)
     sum_pull = np.sqrt(_SUM_PRECISION)
     design = np.vstack([members * roots, pull * np.eye(m), np.full((1, m), sum_pull)])
-    weights: Floats = nnls(design, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight), sum_pull])[0]
+    weights: Floats = nnls(design, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight, groups), sum_pull])[0]
     return weights
 
 
-def prior_weights(losses: Floats, weight: Floats) -> Floats:
+def prior_weights(losses: Floats, weight: Floats, groups: Ints | None = None) -> Floats:
     """Weights (m,) that least squares are shrunk to, from the members' losses (n, m): alike where the losses do not tell members apart.
 
-    A member whose mean loss is z standard errors behind the least one counts exp(-(z / 2)^2 / 2).
+    A member whose mean loss is z standard errors behind the least one counts exp(-(z / 2)^2 / 2); of rows in groups the errors are those of sums over groups.
     """
     means = np.average(losses, axis=0, weights=weight)
     behind = losses - losses[:, [int(means.argmin())]]
     gaps = means - means.min()
-    errors = np.sqrt((weight[:, None] ** 2 * (behind - gaps) ** 2).sum(axis=0)) / weight.sum()
+    errors = np.sqrt((sums_by_group(weight[:, None] * (behind - gaps), groups) ** 2).sum(axis=0)) / weight.sum()
     z = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
     counts = np.exp(-0.5 * (z / _DOUBT) ** 2)
     shares: Floats = counts / counts.sum()
@@ -196,7 +219,8 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         """Train and pool; the pool's values (tested rows, k) come back: log probabilities, or standardised targets."""
         self.n_classes_ = training.n_classes
         self.latent_ = training.view.latent is not None  # whether members read latent coordinates
-        self.dropped_: dict[str, list[float]] = {}  # score, seconds and rows of members of too little weight, by name
+        # Of members of too little weight, by name: score, seconds, rows, folds, and how they complete rows.
+        self.dropped_: dict[str, list[Any]] = {}
         self.prior_ = _prior(training)
         self.names_: list[str] = []
         self.members_: list[Member] = []
@@ -259,11 +283,16 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         for k in dropped[::-1]:
             name = self.names_.pop(k)
             say(verbose, "%s: dropped, its weight is %.3g", name, weights[k])
-            self.dropped_[name] = [self.scores_[k].item(), self.seconds_[k].item(), self.rows_[k].item()]
+            costs = [self.scores_[k].item(), self.seconds_[k].item(), self.rows_[k].item()]
+            self.dropped_[name] = [*costs, *self.folds_and_completed(self.members_[k])]
             del self.members_[k], values[k]
         for of_members in ("scores_", "seconds_", "rows_"):
             setattr(self, of_members, np.delete(getattr(self, of_members), dropped))
         return bool(dropped.size)
+
+    def folds_and_completed(self, member: Member) -> tuple[int, str]:
+        """The folds that judge a member, 0 where it is judged out of bag, and what stands for a missing entry in it."""
+        return 0 if getattr(member, "out_of_bag_", False) else self.n_cuts_, getattr(member, "completed", "")
 
     def _train_again(
         self,
@@ -296,8 +325,8 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         if not values:
             return None
         if judged.labels is not None:
-            return LogPool().fit(values, judged.labels, judged.weight)
-        return LinearPool().fit(values, judged.Y, judged.weight)
+            return LogPool().fit(values, judged.labels, judged.weight, judged.groups)
+        return LinearPool().fit(values, judged.Y, judged.weight, judged.groups)
 
     def _combine(self, values: Sequence[Floats | None], m: int) -> Floats:
         return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values, m)

@@ -42,6 +42,14 @@ def units_in(groups: NDArray[np.integer]) -> Ints:
     return np.asarray(np.unique(groups, return_inverse=True)[1])
 
 
+def sums_by_group(values: Floats, groups: Ints | None) -> Floats:
+    """Sums (groups, m) over the rows of every group; the values (n, m) themselves where rows are independent."""
+    if groups is None:
+        return values
+    units = units_in(groups)
+    return np.column_stack([np.bincount(units, column) for column in values.T])
+
+
 def even_folds(labels: Ints | None, units: Ints, splits: int, seed: int) -> list[Ints]:
     """Random folds of whole units: the units of every class, largest first, go to the fold with the fewest rows.
 

@@ -104,7 +104,7 @@ class TrainingSet:
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
     learned: Ints | None = None  # rows that cuts and the final models learn from, None for all
     share_after: float = 1.0  # of the rows, that what is computed after the members learns from
-    grouped: bool = False  # whether the rows' groups are known
+    groups: Ints | None = None  # (n,) numbers of the groups that rows belong to, where they are known
     independent: bool = True  # whether a row tells as much of one that is left out with it as of any other
 
     @property
@@ -163,6 +163,7 @@ class TrainingSet:
             weight=None if self.weight is None else self.weight[rows] / self.weight[rows].mean(),
             learned=None if self.learned is None else np.flatnonzero(np.isin(rows, self.learned)),
             units=None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1],
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     def learning_from(self, rows: Ints) -> TrainingSet:
@@ -253,8 +254,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         view = self._of_encoded(encoded)
         texts = self._texts(cells)
         if texts and learned is not None and (targets := learned(_with_texts(view, texts))).enough:
-            dropped = {j for j in texts if self.encoder_.kinds_[j] == "dropped"}
-            columns = self.added_.fit_transform(texts, dropped, view.T, self.categorical_, targets)
+            columns = self.added_.fit_transform(texts, view.T, self.categorical_, targets)
             encoded = np.hstack([encoded, columns])
             self._fit_columns(list(encoded.T))
             view = self._of_encoded(encoded)
