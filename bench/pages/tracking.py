@@ -6,6 +6,10 @@ fixed forgetting, learned memories and GROUSE; then the worst ratio of the memor
 
 `grid`: subspaces that stand still, turn by 90 degrees in so many rows, or jump; the mean of |(I - P) U|^2 / d at every 50th row after
 the first fifth, for `forget="auto"` and eight fixed factors, and its CPU time over the median of theirs.
+
+`outliers`: the setting of GRASTA (He, Balzano, Szlam 2012), 5 % of the seen entries with a large error, for subspaces that stand
+still, turn, or change in 50 rows; |(I - P) U| / sqrt(d) of the trackers with and without `robust`, on the rows with and without
+errors, and CPU time of a robust row over a plain one. Means over streams.
 """
 
 import argparse
@@ -136,9 +140,65 @@ def changes(seeds):
     print(f"worst ratio: {worst:.2f}")
 
 
+OUTLIERS = [(200, 5, 0.3, 0.05, 3.0), (500, 5, 0.3, 0.01, 10.0), (100, 10, 0.5, 0.3, 5.0), (200, 5, 0.15, 0.05, 3.0)]
+ROBUST = {
+    "PETRELS": lambda d, **how: PETRELS(d, random_state=0, **how),
+    "shared PETRELS": lambda d, **how: PETRELS(d, correlation="shared", random_state=0, **how),
+    "GROUSE": lambda d, **how: GROUSE(d, damping=0.3, random_state=0, **how),
+}
+
+
+def with_outliers(kind, D, d, p, noise, size, seed, n=3000):
+    """Rows without and with errors in 5 % of the entries, and the basis at a row."""
+    rng = np.random.default_rng(seed)
+    first, second = np.split(np.linalg.qr(rng.normal(size=(D, 2 * d)))[0], 2, axis=1)
+    codes, t = rng.normal(size=(n, d)) * np.sqrt(D / d), np.arange(n)
+    angle = {"still": 0.0 * t, "turn": t * np.pi / 4000, "burst": np.clip((t - n // 2) / 50, 0, 1) * np.pi / 2}[kind]
+    clean = np.cos(angle)[:, None] * (codes @ first.T) + np.sin(angle)[:, None] * (codes @ second.T)
+    clean += noise * rng.normal(size=clean.shape)
+    wrong = clean + (rng.random(clean.shape) < 0.05) * size * rng.normal(size=clean.shape)
+    hidden = rng.random(clean.shape) > p
+    rows = [np.where(hidden, np.nan, X) for X in (clean, wrong)]
+    return *rows, lambda row: np.cos(angle[row]) * first + np.sin(angle[row]) * second
+
+
+def followed_rows(tracker, X, basis):
+    """Mean of |(I - P) U| / sqrt(d) at every hundredth row after the first fifth, and CPU seconds."""
+    found, seconds, n = [], 0.0, len(X)
+    for start in range(0, n, 2 * EVERY):
+        before = time.process_time()
+        tracker.partial_fit(X[start : start + 2 * EVERY])
+        seconds += time.process_time() - before
+        if start > n // 5:
+            found.append(np.sqrt(missed(basis(min(start + 2 * EVERY, n) - 1), tracker.components_)))
+    return float(np.mean(found)), seconds
+
+
+def outliers(seeds, quick):
+    print(
+        "| columns, d, seen, noise, errors | subspace | tracker | clean | robust, clean | wrong | robust, wrong | time |"
+    )
+    print("|---" * 8 + "|")
+    for (D, d, p, noise, size), kind in itertools.product(OUTLIERS[: 1 if quick else None], ("still", "turn", "burst")):
+        for name, make in ROBUST.items():
+            lines = []
+            for seed in range(seeds):
+                clean, wrong, basis = with_outliers(kind, D, d, p, noise, size, seed, 600 if quick else 3000)
+                ways = [(X, robust) for X in (clean, wrong) for robust in (False, True)]
+                runs = [followed_rows(make(d, robust=robust), X, basis) for X, robust in ways]
+                lines.append([error for error, _ in runs] + [runs[3][1] / runs[2][1]])
+            line = np.mean(lines, axis=0)
+            print(
+                f"| {D}, {d}, {p}, {noise}, {size} | {kind} | {name} | "
+                + " | ".join(f"{value:.3f}" for value in line[:4])
+                + f" | {line[4]:.2f} |",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["changes", "grid"], default="changes")
+    parser.add_argument("what", nargs="?", choices=["changes", "grid", "outliers"], default="changes")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="one stream of each setting")
     options = parser.parse_args()
@@ -147,3 +207,5 @@ if __name__ == "__main__":
         grid(seeds, options.quick)
     if options.what == "changes":
         changes(seeds)
+    if options.what == "outliers" or options.quick:
+        outliers(seeds, options.quick)

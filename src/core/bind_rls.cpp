@@ -87,6 +87,12 @@ MemoryState memories_of(State& held, const Forgetting& forgetting) {
           held.numbers<double>("clock", {kRlsClock})};
 }
 
+// What a tracker leaves cells out by; nothing, where its state has no such arrays.
+ScreenState screen_of(State& held) {
+  if (!held.state().contains("deviation")) return {};
+  return {held.by_column("deviation"), held.numbers<double>("level", {1})};
+}
+
 // Every column of the rows has a place in the pool.
 template <class T>
 void expect_slots(const Rows<T>& rows, const Index* slot, Offset places) {
@@ -134,7 +140,8 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.square("latent_products"),
                           held.by_code("labelled"),
                           held.template numbers<double>("labels", {1}),
-                          memories_of(held, rule.forgetting)};
+                          memories_of(held, rule.forgetting),
+                          screen_of(held)};
   expect_slots(stream.rows, state.slot, places);
   const Released nogil;
   return rls_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, state, stream.trace);
@@ -170,7 +177,8 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.by_code("labelled"),
                            held.by_code("w"),
                            held.template numbers<double>("clock", {kRlsClock}),
-                           memories_of(held, rule.forgetting)};
+                           memories_of(held, rule.forgetting),
+                          screen_of(held)};
   const Released nogil;
   return shared_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, arrays, stream.trace);
 }
@@ -186,7 +194,8 @@ Offset grouse(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.v(),
                            held.square("t"),
                            held.square("t_inverse"),
-                           held.template numbers<double>("clock", {kRlsClock})};
+                           held.template numbers<double>("clock", {kRlsClock}),
+                           screen_of(held)};
   const double damping = option<double>(options, "damping"), ridge = option<double>(options, "ridge");
   stream.trace.prediction = nullptr;  // this tracker sees no labels
   const Released nogil;

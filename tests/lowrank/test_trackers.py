@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.slrm import grouse, shared_petrels
+from reference.slrm import code, grouse, modified_petrels, screened, shared_petrels
 from sklearn.base import clone
 from test_rls import DELTA, table
 
@@ -332,3 +332,85 @@ def test_the_ridge_of_a_stream_without_noise_vanishes():
     X, bases = drifting(2000, np.inf, 0.0)
     assert mean_missed(X, bases) < 1e-16
     assert mean_missed(X, bases, ridge=1e-3) > 1e-9
+
+
+def with_outliers(n, kind="still", share=0.05, size=3.0, seed=0, D=60, d=3, seen=0.4):
+    """Rows with wild cells, and their basis at the end; of kind "jump" the subspace is another after half of the rows."""
+    rng = np.random.default_rng(seed)
+    first, second = np.split(np.linalg.qr(rng.normal(size=(D, 2 * d)))[0], 2, axis=1)
+    X = rng.normal(size=(n, d)) * np.sqrt(D / d) @ first.T
+    if kind == "jump":
+        X[n // 2 :] = rng.normal(size=(n - n // 2, d)) * np.sqrt(D / d) @ second.T
+    X += 0.05 * rng.normal(size=X.shape) + (rng.random(X.shape) < share) * size * rng.normal(size=X.shape)
+    X[rng.random(X.shape) > seen] = np.nan
+    return X, second if kind == "jump" else first
+
+
+ROBUST = [
+    lambda **how: PETRELS(3, random_state=0, **how),
+    lambda **how: PETRELS(3, correlation="shared", random_state=0, **how),
+    lambda **how: GROUSE(3, damping=0.3, random_state=0, **how),
+]
+
+
+@pytest.mark.parametrize("make", ROBUST)
+@pytest.mark.parametrize("kind", ["still", "jump"])
+def test_wild_cells_are_left_out_and_a_change_is_not(make, kind):
+    for seed in range(3):
+        X, basis = with_outliers(1500, kind, seed=seed)
+        robust, plain = (missed(basis, make(robust=how).fit(X).components_.T) for how in (True, False))
+        assert robust < plain / 2 or robust < 0.003
+
+
+@pytest.mark.parametrize("make", ROBUST)
+@pytest.mark.parametrize("kind", ["still", "jump"])
+def test_without_wild_cells_a_robust_tracker_is_as_good(make, kind):
+    lost = []
+    for seed in range(4):
+        X, basis = with_outliers(1500, kind, share=0.0, seed=seed)
+        robust, plain = (missed(basis, make(robust=how).fit(X).components_.T) for how in (True, False))
+        lost.append(np.log(robust / plain) / 2)
+    assert np.exp(np.mean(lost)) < 1.05
+
+
+def test_columns_of_more_noise_are_still_learned():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(40, 2)))[0]
+    X = rng.normal(size=(2000, 2)) * 6 @ basis.T + rng.normal(size=(2000, 40)) * np.where(np.arange(40) < 8, 0.5, 0.01)
+    X[rng.random(X.shape) > 0.5] = np.nan
+    errors = [missed(basis, PETRELS(2, robust=how, random_state=0).fit(X).components_.T) for how in (True, False)]
+    assert errors[0] < 1.2 * errors[1] + 1e-6
+
+
+@pytest.mark.parametrize("shape", [(80, 20, 2, 0.6), (60, 41, 8, 0.5)])
+def test_what_is_left_out_is_that_of_the_twin(shape):
+    X, _, start, _ = table(*shape)
+    rng = np.random.default_rng(1)
+    X = X + np.where(rng.random(X.shape) < 0.05, 20.0, 0.0)
+    D, d = start.shape
+    tracker = PETRELS(d, forget=1.0, ridge=1e-3, delta=DELTA, init=start.T, robust=True).fit(X)
+    U, pool = np.linalg.qr(start)[0], np.tile(DELTA * np.eye(d), (D, 1, 1))
+    deviation, level, n_cells = np.zeros(D), np.zeros(1), 0
+    for x in X:
+        kept = screened(x, U, deviation, level, 1e-3)
+        n_cells += np.sum(~np.isnan(kept))
+        seen = ~np.isnan(kept)
+        if seen.any():
+            modified_petrels(U, pool, seen, kept, code(U, seen, kept, 1e-3))
+    assert n_cells < np.sum(~np.isnan(X)) - 10
+    np.testing.assert_allclose(tracker.state_["v"], U, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(tracker.state_["deviation"], deviation, rtol=1e-9)
+    np.testing.assert_allclose(tracker.state_["level"], level, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", ROBUST)
+def test_a_robust_tracker_goes_on_the_same_when_loaded_or_split(make, tmp_path):
+    X, _ = with_outliers(300)
+    whole = make(robust=True).partial_fit(X[:100]).partial_fit(X[100:])
+    half = make(robust=True).partial_fit(X[:100])
+    save_model(half, tmp_path / "tracker.lacunar")
+    loaded = load_model(tmp_path / "tracker.lacunar").partial_fit(X[100:250]).partial_fit(X[250:])
+    np.testing.assert_array_equal(loaded.components_, whole.components_)
+    half.state_["deviation"] = half.state_["deviation"][:-1].copy()
+    with pytest.raises(ValueError, match="deviation"):
+        half._check_loaded()

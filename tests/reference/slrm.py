@@ -217,3 +217,31 @@ def tracking_memory(X, U, delta, most):
         modified_petrels(U, R_inv, seen, x, a)
         every_keep.append(keep)
     return U, np.array(every_keep), weights
+
+
+def screened(x, V, deviation, level, ridge):
+    """The row without cells beyond 4 deviations of a Huber code; `deviation` (D,) and `level` (1,) are changed in place."""
+    seen = np.flatnonzero(~np.isnan(x))
+    m, d = len(seen), V.shape[1]
+    if m <= d + 1:
+        return x
+    A, known = V[seen], np.sort(deviation[seen][deviation[seen] > 0])
+    gram = A.T @ A + ridge * np.eye(d)
+    scale = np.where(deviation[seen] > 0, deviation[seen], known[len(known) // 2] if len(known) else 1.0)
+    a = np.linalg.solve(gram, A.T @ x[seen])
+    z = (x[seen] - A @ a) / scale
+    size = np.sqrt(np.sum(z**2) / (m - d))
+    for _ in range(6):  # Huber's proposal 2, cut at one deviation: a normal number keeps .516 of its square
+        a = a + np.linalg.solve(gram, A.T @ (np.clip(z, -size, size) * scale))
+        z = (x[seen] - A @ a) / scale
+        before, size = size, np.sqrt(np.sum(np.minimum(z**2, size**2)) / (m - d) / 0.516)
+        if size >= 0.8 * before:
+            break
+    level[:] = size if level[0] == 0 else level * np.exp(0.1 * np.clip(np.log(size / level), -3, 3))
+    move = np.minimum(z**2 / (0.516 * size**2 * (m - d) / m), 1 / 0.516) - 1
+    back = np.clip(0.005 * (1 - scale.mean()), -0.05, 0.05)
+    deviation[seen] = scale * (2 + 0.025 * move + back) / (2 - 0.025 * move - back)
+    far = np.abs(z) > 4 * (max(level[0], size) if m >= 2 * d else level[0])
+    x = x.copy()
+    x[seen[far]] = np.nan
+    return x

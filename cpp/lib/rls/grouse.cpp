@@ -5,6 +5,7 @@
 #include "lacunar/kernels.hpp"
 #include "lacunar/observed/observed.hpp"
 #include "lacunar/parallel/interrupt.hpp"
+#include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/lazy_basis.hpp"
 #include "lacunar/rls/row_code.hpp"
 #include "lacunar/rls/small_dense.hpp"
@@ -22,7 +23,8 @@ class Grouse {
         ridge_(ridge),
         s_(state),
         row_(state.d, largest),
-        basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse) {
+        basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse),
+        screen_(state.screen, state.d, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &direction_, &back_}) line->resize(side);
     t_gram_.resize(side * side);
@@ -46,6 +48,7 @@ class Grouse {
   const GrouseState& s_;
   RowCode row_;
   LazyBasis basis_;
+  CellScreen screen_;
   std::vector<double> code_, direction_, back_, t_gram_, fitted_;
 };
 
@@ -54,6 +57,8 @@ template <class T>
 bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative) {
   basis_.gather(seen, m, row_.rows.data());
   row_.load(values, m);
+  seen = screen_.clean(row_, seen, ridge_);
+  m = row_.m;
   kernels().small.gram(basis_.t_inverse().data(), s_.d, row_.leading, t_gram_.data());
   int singular = 0;
   if (row_.factorise(ridge_, t_gram_.data(), ridge_ > 0 ? kSingular : kExact)) {

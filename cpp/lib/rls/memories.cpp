@@ -37,11 +37,9 @@ Memories::Memories(const MemoryState& state, Offset n_cols, int d, Offset larges
   gain_.resize(static_cast<std::size_t>(d) * kMemories);
 }
 
-template <class T>
-double Memories::keep(const RowCode& row, const Index* seen, const T* entries, const std::vector<double>& code,
+double Memories::keep(const RowCode& row, const Index* seen, const std::vector<double>& code,
                       const std::vector<double>& learned, double relative, bool factored) {
   gather(row, seen);
-  for (Entry& entry : entries_) entry.x = static_cast<double>(entries[entry.place]);
   if (factored && !entries_.empty()) weigh(row, code);
   double& rows = *s_.rows;
   const double least = kDetermined * d_ * static_cast<double>(n_cols_) / row.m;
@@ -54,17 +52,13 @@ double Memories::keep(const RowCode& row, const Index* seen, const T* entries, c
   return kept_share;
 }
 
-template double Memories::keep<float>(const RowCode&, const Index*, const float*, const std::vector<double>&,
-                                      const std::vector<double>&, double, bool);
-template double Memories::keep<double>(const RowCode&, const Index*, const double*, const std::vector<double>&,
-                                       const std::vector<double>&, double, bool);
-
 void Memories::gather(const RowCode& row, const Index* seen) {
   entries_.clear();
   for (int i = 0; i < row.m; ++i) {
     if (seen[i] % kMemoryEvery != 0) continue;
     const Offset slot = seen[i] / kMemoryEvery;
-    entries_.push_back({i, s_.v + slot * d_ * kMemories, s_.seen + slot * kMemories, 0.0});
+    const double x = row.values[static_cast<std::size_t>(i)];
+    entries_.push_back({i, s_.v + slot * d_ * kMemories, s_.seen + slot * kMemories, x});
   }
 }
 

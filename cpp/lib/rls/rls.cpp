@@ -10,6 +10,7 @@
 #include "lacunar/observed/observed.hpp"
 #include "lacunar/parallel/interrupt.hpp"
 #include "lacunar/parallel/prefetch.hpp"
+#include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/lazy_basis.hpp"
 #include "lacunar/rls/row_code.hpp"
 #include "lacunar/rls/small_dense.hpp"
@@ -50,7 +51,8 @@ class Pass {
         d_(state.d),
         row_(state.d, largest),
         basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse),
-        memories_(state.memories, state.n_cols, state.d, largest) {
+        memories_(state.memories, state.n_cols, state.d, largest),
+        screen_(state.screen, state.d, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &inner_, &gain_, &w_}) line->resize(side);
     for (auto* tall : {&next_, &change_}) tall->resize(row_.rows.size());
@@ -82,6 +84,7 @@ class Pass {
   RowCode row_;
   LazyBasis basis_;
   Memories memories_;
+  CellScreen screen_;
   const Index* seen_ = nullptr;
   int singular_ = 0;  // whether the row's codes are the shortest of many
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
@@ -96,6 +99,7 @@ bool Pass<P, T>::load(Offset row) {
   seen_ = rows_.indices + first;
   basis_.gather(seen_, m, row_.rows.data());
   row_.load(rows_.values + first, m);
+  seen_ = screen_.clean(row_, seen_, rule_.ridge);
   const double ridge = rule_.automatic ? memories_.ridge(row_, rule_.ridge) : rule_.ridge;
   const double* inner = nullptr;
   if (ridge > 0 && rule_.orthonormal) {
@@ -217,8 +221,7 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     s_.clock[kSteps] += 1;
     s_.clock[kSingularRows] += singular_;
     const double discount = rule_.forgetting.kind == Forgetting::Kind::adaptive
-                            ? memories_.keep(row_, seen_, rows_.values + rows_.offsets[row], code_, label_code_,
-                                             relative, factored)
+                            ? memories_.keep(row_, seen_, code_, label_code_, relative, factored)
                             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kLogDiscount] += std::log(discount);
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, discount, label, code_.data());

@@ -9,21 +9,35 @@
 namespace lacunar {
 
 RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
-  const std::size_t side = static_cast<std::size_t>(leading), entries = static_cast<std::size_t>(largest);
-  rows.resize(entries * side);
-  x.resize(entries);
+  const std::size_t side = static_cast<std::size_t>(leading), most = static_cast<std::size_t>(largest);
+  rows.resize(most * side);
+  for (auto* line : {&values, &x}) line->resize(most);
   for (auto* square : {&gram, &factor_}) square->resize(side * side);
   for (auto* line : {&right, &scratch_}) line->resize(side);
 }
 
 template <class T>
-void RowCode::load(const T* entries, int count) {
+void RowCode::load(const T* of, int count) {
   m = count;
+  for (int i = 0; i < m; ++i) values[static_cast<std::size_t>(i)] = static_cast<double>(of[i]);
+  normal_equations();
+}
+
+void RowCode::keep(const std::vector<Index>& places) {
+  m = static_cast<int>(places.size());
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    values[k] = values[static_cast<std::size_t>(places[k])];
+    std::copy_n(rows.begin() + static_cast<Offset>(places[k]) * leading, leading,
+                rows.begin() + static_cast<Offset>(k) * leading);
+  }
+  normal_equations();
+}
+
+void RowCode::normal_equations() {
   size = 0;
-  for (int i = 0; i < m; ++i) {
-    const double value = static_cast<double>(entries[i]);
-    x[static_cast<std::size_t>(i)] = value;
-    size += value * value;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {
+    x[i] = values[i];
+    size += x[i] * x[i];
   }
   kernels().small.gram(rows.data(), m, leading, gram.data());
   kernels().small.combine(rows.data(), x.data(), m, leading, right.data());

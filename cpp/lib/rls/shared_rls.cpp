@@ -6,6 +6,7 @@
 #include "lacunar/kernels.hpp"
 #include "lacunar/observed/observed.hpp"
 #include "lacunar/parallel/interrupt.hpp"
+#include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/lazy_basis.hpp"
 #include "lacunar/rls/row_code.hpp"
 #include "lacunar/rls/small_dense.hpp"
@@ -48,7 +49,8 @@ class Shared {
         s_(state),
         d_(state.d),
         row_(state.d, largest),
-        memories_(state.memories, state.n_cols, state.d, largest) {
+        memories_(state.memories, state.n_cols, state.d, largest),
+        screen_(state.screen, state.d, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &gain_, &w_}) line->resize(side);
     fitted_.resize(row_.x.size());
@@ -74,6 +76,7 @@ class Shared {
   int d_;
   RowCode row_;
   Memories memories_;
+  CellScreen screen_;
   double ridge_ = 0, left_ = 0;
   std::vector<double> code_, label_code_, gain_, w_, fitted_;
 };
@@ -162,6 +165,7 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     const Index* seen = rows_.indices + first;
     gather_rows(s_.v, d_, seen, m, row_.leading, row_.rows.data());
     row_.load(rows_.values + first, m);
+    seen = screen_.clean(row_, seen, rule_.ridge);
     ridge_ = rule_.automatic ? ridge_of(s_.sums, d_, rule_.ridge) : rule_.ridge;
     const bool factored = row_.factorise(ridge_, nullptr, kSingular);
     if (!factored) row_.rescue(ridge_);
@@ -175,12 +179,12 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
       const double c = (label - prediction) / (rule_.lam1 + dot(w_.data(), gain_.data(), d_));
       for (std::size_t k = 0; k < code_.size(); ++k) label_code_[k] += c * gain_[k];
     }
-    kernels().small.project(row_.rows.data(), label_code_.data(), m, row_.leading, fitted_.data());
-    for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
-    if (!std::isfinite(dot(row_.x.data(), row_.x.data(), m)) || !std::isfinite(row_.size)) return false;
+    kernels().small.project(row_.rows.data(), label_code_.data(), row_.m, row_.leading, fitted_.data());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(row_.m); ++i) row_.x[i] -= fitted_[i];
+    if (!std::isfinite(dot(row_.x.data(), row_.x.data(), row_.m)) || !std::isfinite(row_.size)) return false;
     const double discount =
         rule_.forgetting.kind == Forgetting::Kind::adaptive
-            ? memories_.keep(row_, seen, rows_.values + first, code_, label_code_, relative, factored)
+            ? memories_.keep(row_, seen, code_, label_code_, relative, factored)
             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kSteps] += 1;
     s_.clock[kSingularRows] += factored ? 0 : 1;

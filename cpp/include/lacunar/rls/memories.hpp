@@ -37,8 +37,7 @@ class Memories {
   // What the tracker multiplies its past by at this row, before the row counts 1; the memories learn the row. `code` has
   // not seen the label and leaves `relative` of the row's squares over, `learned` may have seen it; `factored`: whether
   // `row` has a factor, without which nothing is predicted.
-  template <class T>
-  double keep(const RowCode& row, const Index* seen, const T* entries, const std::vector<double>& code,
+  double keep(const RowCode& row, const Index* seen, const std::vector<double>& code,
               const std::vector<double>& learned, double relative, bool factored);
 
   // The ridge on a row's code: noise over the variance of a code, as far as rows say what that is, at most `most`.

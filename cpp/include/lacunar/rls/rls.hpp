@@ -3,6 +3,7 @@
 // column.
 #pragma once
 
+#include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/memories.hpp"
 #include "lacunar/types.hpp"
 
@@ -50,6 +51,7 @@ struct RlsState {
   double* labelled;
   double* labels;
   MemoryState memories = {};
+  ScreenState screen = {};
 };
 
 // Of the step of one row in a basis of rank d, about.

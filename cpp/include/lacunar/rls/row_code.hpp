@@ -15,7 +15,10 @@ class RowCode {
   // From `rows` (m, leading), which the caller has gathered: gram = V_O^T V_O, right = V_O^T x, size = |x|^2. m d^2
   // / 2.
   template <class T>
-  void load(const T* entries, int m);
+  void load(const T* of, int m);
+
+  // Of the loaded row only the entries at these places (rising): everything as if it had been loaded so. k d^2 / 2.
+  void keep(const std::vector<Index>& places);
 
   // Factor of gram + ridge inner, where inner (leading, leading) is null for the identity. False, and no factor, when a
   // pivot falls below `least` in units of the mean diagonal. d^3 / 3.
@@ -43,10 +46,12 @@ class RowCode {
   double gram_trace() const;
 
   int d, leading, m = 0;
-  std::vector<double> rows, x, gram, right;
+  std::vector<double> rows, values, x, gram, right;  // x: the values, until a step writes its residuals there
   double size = 0;
 
  private:
+  void normal_equations();
+
   std::vector<double> factor_, scratch_, root_, inverse_, tall_, aim_;
   LeastNormWork work_;
 };

@@ -31,6 +31,7 @@ struct SharedState {
   double* w;         // (d), label weights; turned with V
   double* clock;     // kRlsClock numbers
   MemoryState memories = {};
+  ScreenState screen = {};
 };
 
 // As rls_pass. All columns share a gain, so that a row of o entries costs o d^2 / 2 + d^3 / 3.
@@ -49,6 +50,7 @@ struct GrouseState {
   double* t;          // (d, d), U = V T orthonormal
   double* t_inverse;  // (d, d)
   double* clock;      // kRlsClock numbers
+  ScreenState screen = {};
 };
 
 // Balzano, Nowak, Recht (2010), the greedy step with its angle times `damping`; codes with a ridge.
