@@ -11,7 +11,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar import LacunarClassifier, LacunarRegressor, _trees, load_model, save_model
 from lacunar.kernels import RadialForm
 from lacunar.learner import trees
 from lacunar.learner.members import members_of
@@ -31,7 +31,7 @@ def boosting(kind):
     return kind(max_iter=2, categorical_features=[2]).fit(X, target)
 
 
-@pytest.mark.parametrize("name", [*trees.BOOSTING_INSIDE, trees.PREPROCESSOR_INSIDE])
+@pytest.mark.parametrize("name", [*_trees.BOOSTING_INSIDE, _trees.PREPROCESSOR_INSIDE])
 @pytest.mark.parametrize("kind", [HistGradientBoostingClassifier, HistGradientBoostingRegressor])
 def test_boosting_has_what_is_read_inside(kind, name):
     assert hasattr(boosting(kind), name), f"scikit-learn {sklearn.__version__} has renamed {kind.__name__}.{name}"
@@ -39,17 +39,19 @@ def test_boosting_has_what_is_read_inside(kind, name):
 
 def test_trees_have_what_is_read_inside():
     tree = boosting(HistGradientBoostingRegressor)._predictors[0][0]
-    absent = [name for name in trees.HISTOGRAM_TREE_INSIDE if not hasattr(tree, name)]
-    absent += [name for name in trees.HISTOGRAM_NODE_INSIDE if name not in tree.nodes.dtype.names]
+    absent = [name for name in _trees.HISTOGRAM_TREE_INSIDE if not hasattr(tree, name)]
+    absent += [name for name in _trees.HISTOGRAM_NODE_INSIDE if name not in tree.nodes.dtype.names]
     forest = ExtraTreesRegressor(2).fit(*table())
-    absent += [name for name in trees.FOREST_TREE_INSIDE if not hasattr(forest.estimators_[0].tree_, name)]
+    absent += [name for name in _trees.FOREST_TREE_INSIDE if not hasattr(forest.estimators_[0].tree_, name)]
     assert not absent, f"scikit-learn {sklearn.__version__} has renamed {absent}"
 
 
-@pytest.mark.parametrize("name", trees.BOOSTING_INSIDE)
+@pytest.mark.parametrize("name", _trees.BOOSTING_INSIDE)
 def test_a_renamed_attribute_is_named_with_the_version_when_boosting_is_left_out(name, monkeypatch):
     monkeypatch.setattr(
-        trees, "inside", lambda owner, wish, read=trees.inside: read(owner, wish + "_renamed" if wish == name else wish)
+        _trees,
+        "inside",
+        lambda owner, wish, read=_trees.inside: read(owner, wish + "_renamed" if wish == name else wish),
     )
     expected = re.escape(f"scikit-learn {sklearn.__version__} has no HistGradientBoostingRegressor.{name}_renamed")
     with pytest.warns(UserWarning, match=f"'boosting' could not be fitted.*{expected}"):
@@ -59,7 +61,7 @@ def test_a_renamed_attribute_is_named_with_the_version_when_boosting_is_left_out
 
 def test_a_field_of_nodes_that_is_gone_is_named_with_the_version():
     with pytest.raises(RuntimeError, match=f"scikit-learn {sklearn.__version__} has no ndarray.is_leaf"):
-        trees.inside(np.zeros(3, dtype=[("leaf", bool)]), "is_leaf")
+        _trees.inside(np.zeros(3, dtype=[("leaf", bool)]), "is_leaf")
 
 
 @pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])

@@ -181,3 +181,15 @@ def test_a_covariance_that_is_none_asks_for_shrinkage():
     model = Gaussian(np.zeros(2), np.array([[1.0, 2.0], [2.0, 1.0]]))
     with pytest.raises(ValueError, match="larger shrinkage"):
         fit_gaussian(np.full((3, 2), np.nan), model, 1.0, 1, 0.0)
+
+
+@pytest.mark.parametrize("n_components", [None, 2])
+def test_rows_are_completed_by_their_conditional_expectation(n_components):
+    rng = np.random.default_rng(0)
+    full = 1e3 + rng.normal(size=(400, 2)) @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(400, 5))
+    X = np.where(rng.random(full.shape) < 0.2, np.nan, full)
+    model = GaussianRegressor(n_components=n_components).fit(X, full.sum(axis=1))
+    completed, missing = model.complete(X), np.isnan(X)
+    np.testing.assert_allclose(completed[~missing], X[~missing], rtol=1e-12)
+    assert np.mean((completed - full)[missing] ** 2) < 0.4 * full.var(axis=0).mean()
+    np.testing.assert_allclose(model.predict(completed[:9]), model.predict(X[:9]), rtol=1e-9)  # linear in what is seen

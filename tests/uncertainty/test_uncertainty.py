@@ -21,8 +21,10 @@ from lacunar.uncertainty import (
     missingness_report,
     value_of_measuring,
 )
+from lacunar.uncertainty.boosted import BoostedGaussian
 from lacunar.uncertainty.conformal import ConformalScores, quantile, quantiles_at
 from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT, holm, little_test, mask_evidence
+from lacunar.uncertainty.power import TargetPower
 
 
 def world(n=600, d=8, seed=0, shares=(0.2,)):
@@ -69,8 +71,9 @@ def test_scores_are_residuals_out_of_fold():
         mean, std = GaussianRegressor().fit(X[~out], y[~out]).predict(X[out], return_std=True)
         np.testing.assert_allclose(model.scores_.scores_[out], (y[out] - mean) / std)
     mean, std = GaussianRegressor().fit(X, y).predict(X, return_std=True)
-    wide = np.sort(np.abs(model.scores_.scores_))[int(np.ceil(0.8 * 101)) - 1] * std
-    np.testing.assert_allclose(model.predict_interval(X, level=0.8), np.column_stack([mean - wide, mean + wide]))
+    ordered, k = np.sort(model.scores_.scores_), int(np.ceil(0.9 * 101))  # a tenth of the rows in each tail
+    expected = np.column_stack([mean + ordered[100 - k] * std, mean + ordered[k - 1] * std])
+    np.testing.assert_allclose(model.predict_interval(X, level=0.8), expected)
     np.testing.assert_allclose(model.predict(X), mean)
 
 
@@ -81,10 +84,10 @@ def test_cv_plus_is_the_literal_one():
     ends = np.array([one.predict(test, return_std=True) for one in model.estimators_])  # (folds, 2, rows)
     for i, (low, high) in enumerate(model.predict_interval(test)):
         mean, wide = (ends[model.score_fold_, part, i] for part in (0, 1))
-        wide = wide * np.abs(model.scores_.scores_)
-        k = int(np.ceil(0.9 * 61))
-        assert low == pytest.approx(-np.sort(wide - mean)[k - 1])
-        assert high == pytest.approx(np.sort(mean + wide)[k - 1])
+        reached = np.sort(mean + wide * model.scores_.scores_)
+        k = int(np.ceil(0.95 * 61))
+        assert low == pytest.approx(reached[60 - k])
+        assert high == pytest.approx(reached[k - 1])
 
 
 def test_quantiles():
@@ -134,9 +137,13 @@ def test_quantiles_are_of_the_shares_asked_for(name, tmp_path):
     assert one.shape == (3000,)
     np.testing.assert_array_equal(one, found[:, 0])
     assert model.predict_quantiles(test[:2]).shape == (2, 3)
-    (low, high), centre = model.predict_interval(test, level=0.8).T, model.predict(test)
-    symmetric = pinball(target, np.column_stack([low, centre, high]), [0.1, 0.5, 0.9])
-    assert pinball(target, found[:, [3, 2, 0]], [0.1, 0.5, 0.9]) < 0.97 * symmetric  # which knows of no skew
+    interval = model.predict_interval(test, level=0.8)
+    if name.startswith("wrapper"):
+        np.testing.assert_array_equal(interval, found[:, [3, 0]])
+    else:
+        (low, high), centre = interval.T, model.predict(test)
+        symmetric = pinball(target, np.column_stack([low, centre, high]), [0.1, 0.5, 0.9])
+        assert pinball(target, found[:, [3, 2, 0]], [0.1, 0.5, 0.9]) < 0.97 * symmetric  # which knows of no skew
     save_model(model, tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict_quantiles(test[:50], LEVELS), found[:50])
 
@@ -219,6 +226,95 @@ def test_levels_are_shares(name):
         for ask in (model.predict_interval, model.predict_quantiles):
             with pytest.raises((ValueError, TypeError), match=r"level must be .*between 0 and 1.*got.* Pass"):
                 ask(X, level)
+
+
+# -- the base that is chosen ------------------------------------------------------------------------------------------
+
+
+def chosen_law(name, n, seed=0):
+    """Correlated columns; a linear law, one that bends, or a skewed one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)) @ np.linalg.cholesky(0.4 + 0.6 * np.eye(5)).T
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.4 * rng.normal(size=n)
+    if name == "bent":
+        y += 2 * np.sin(3 * X[:, 2])
+    elif name == "skewed":
+        y = np.exp(y)
+    return np.where(rng.random(X.shape) < 0.1, np.nan, X), y
+
+
+def interval_score(interval, target):
+    low, high = interval.T
+    return float(np.mean(high - low + 20 * (np.maximum(low - target, 0) + np.maximum(target - high, 0))))
+
+
+CHOSEN = {"linear": "Gaussian", "bent": "boosted", "skewed": "boosted, power"}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_the_default_takes_the_base_with_the_least_interval_score(name, tmp_path):
+    (X, y), (test, target) = chosen_law(name, 500), chosen_law(name, 3000, 1)
+    model = MaskConformalRegressor().fit(X, y)
+    assert type(model.estimator_) is (BoostedGaussian if "boosted" in CHOSEN[name] else GaussianRegressor)
+    assert (model.power_ is not None) == ("power" in CHOSEN[name])
+    assert CHOSEN[name] == min(model.interval_scores_, key=model.interval_scores_.get)
+    given = MaskConformalRegressor(GaussianRegressor(warm_start=True)).fit(X, y)
+    chosen, usual = (model.predict_interval(test), given.predict_interval(test))
+    inside = np.mean((chosen[:, 0] <= target) & (target <= chosen[:, 1]))
+    assert 0.86 < inside < 0.94
+    if name == "linear":
+        np.testing.assert_allclose(chosen, usual, atol=1e-4)  # where EM stops
+    else:
+        assert interval_score(chosen, target) < 0.85 * interval_score(usual, target)
+    assert model.score(test, target) > given.score(test, target) - 0.02
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(test), chosen)
+    rescaled = MaskConformalRegressor().fit(X, 1024 * y).predict_interval(test[:50])
+    np.testing.assert_allclose(rescaled, 1024 * chosen[:50], rtol=1e-6)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 1.0, 1.7, 2.0])
+def test_a_power_is_undone_and_never_blows_up(power):
+    y = np.random.default_rng(0).normal(size=300) * 1e3 + 5
+    curve = TargetPower().fit(y)
+    curve.power_ = power
+    np.testing.assert_allclose(curve.inverse(curve.transform(y)), y, rtol=1e-9)
+    values = np.linspace(-50, 50, 2001)
+    undone = curve.inverse(values)
+    assert np.isfinite(undone).all()
+    assert (np.diff(undone) > 0).all()
+    steps = np.diff(undone)[[0, 1, -2, -1]]
+    np.testing.assert_allclose(steps[[0, 2]], steps[[1, 3]], rtol=1e-6)  # straight beyond the data
+    np.testing.assert_array_equal(curve.inverse(np.array([-np.inf, np.inf])), [-np.inf, np.inf])
+
+
+@pytest.mark.parametrize("y", [np.zeros(150), np.r_[np.zeros(149), 1e6], np.tile([0.0, 1.0], 75)])
+def test_targets_of_few_values_have_finite_intervals(y):
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    with np.errstate(over="ignore"):
+        found = MaskConformalRegressor().fit(X, y).predict_interval(X[:5])
+    assert np.isfinite(found).all()
+
+
+def test_no_end_lies_below_the_bound():
+    X, y = chosen_law("skewed", 200)
+    free = MaskConformalRegressor(GaussianRegressor()).fit(X, y)
+    assert (free.predict_interval(X) < y.min()).any()
+    for bound, least in (("observed", y.min()), (0, 0.0), (-1.5, -1.5)):
+        model = MaskConformalRegressor(GaussianRegressor(), lower_bound=bound).fit(X, y)
+        np.testing.assert_array_equal(model.predict_interval(X), np.maximum(free.predict_interval(X), least))
+        assert model.predict_quantiles(X, 0.01).min() == least
+    few = MaskConformalRegressor(SLRMRegressor(2, random_state=0), method="cv+", cv=3, lower_bound=0).fit(X[:8], y[:8])
+    np.testing.assert_array_equal(few.predict_interval(X, 0.95), np.tile([0.0, np.inf], (200, 1)))
+
+
+def test_rows_too_few_for_a_tail_have_symmetric_intervals():
+    """Twelve rows have a quantile of .9 and none of .95."""
+    X, y = world(12)
+    model = MaskConformalRegressor(GaussianRegressor()).fit(X, y)
+    low, high = model.predict_interval(X).T
+    np.testing.assert_allclose((low + high) / 2, model.predict(X))
+    assert np.isfinite(high).all()
 
 
 def test_intervals_of_frames_and_containers(tmp_path):

@@ -296,6 +296,28 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         std = np.sqrt(np.maximum(variance, _LEAST_VARIANCE)) * self.label_scale_
         return (expected[:, 0], std[:, 0]) if self.one_target_ else (expected, std)
 
+    def complete(self, X: Any) -> Floats:
+        """Rows with missing entries replaced by their conditional expectation, given what the row shows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        rows : ndarray of shape (m, d)
+            In the units of X; a column that training never saw is 0.
+        """
+        Z = self._standardised(X)
+        if "covariance_" in vars(self):
+            completed = np.column_stack([Z, np.full((len(Z), len(self.label_mean_)), np.nan)])
+            for group in self._groups(Z, Gaussian(self.location_, self.covariance_)):
+                completed[group.rows[:, None], group.columns[group.own]] = group.mean
+            completed = completed[:, : Z.shape[1]]
+        else:
+            completed = self.posterior_.complete(Z)
+        return np.asarray(completed * self.scale_ + self.mean_)
+
     def _conditional(self, Z: Floats) -> tuple[Floats, Floats]:
         """Means and variances (m, targets) of the standardised targets."""
         targets = len(self.label_mean_)

@@ -57,15 +57,15 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.learner.TextNumbers": ("lacunar.learner.texts", "TextNumbers"),
     "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
     "lacunar.learner.TargetVariance": ("lacunar.learner.targets", "TargetVariance"),
+    "lacunar.learner.Trees": ("lacunar._trees", "Trees"),
+    "lacunar.uncertainty.BoostedGaussian": ("lacunar.uncertainty.boosted", "BoostedGaussian"),
+    "lacunar.uncertainty.TargetPower": ("lacunar.uncertainty.power", "TargetPower"),
     "lacunar.uncertainty.ConformalScores": ("lacunar.uncertainty.conformal", "ConformalScores"),
     "lacunar.learner.PredictiveDeviation": ("lacunar.uncertainty.deviation", "PredictiveDeviation"),
     "lacunar.learner.MaskComparison": ("lacunar.learner.masks", "MaskComparison"),
     "lacunar.learner.ExtraMissingProbabilities": ("lacunar.uncertainty.shift", "ExtraMissingProbabilities"),
     "lacunar.learner.ExtraMissingVariance": ("lacunar.uncertainty.shift", "ExtraMissingVariance"),
-    **{
-        f"lacunar.learner.{name}": ("lacunar.learner.trees", name)
-        for name in ("Trees", "BoostingMember", "ForestMember")
-    },
+    **{f"lacunar.learner.{name}": ("lacunar.learner.trees", name) for name in ("BoostingMember", "ForestMember")},
     **{
         f"lacunar.learner.{name}": ("lacunar.learner.members", name)
         for name in (

@@ -148,6 +148,30 @@ def intervals_at(levels: Floats, end: End) -> Floats:
     return intervals if levels.ndim else intervals[:, 0]
 
 
+def interval_scores(low: Floats, high: Floats, y: Floats, level: float) -> Floats:
+    """Widths plus 2 / (1 - level) times how far outside a target is (n,): least on average for the true quantiles."""
+    outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return np.asarray(high - low + outside * (2 / (1 - level)))
+
+
+def skewed_intervals_at(levels: Floats, end: End) -> Floats:
+    """Lower and upper ends, (m, k, 2), or (m, 2) of one level: each tail misses half of what may be missed.
+
+    Where rows are too few for a tail of its own, both ends are as far from the prediction.
+    """
+    intervals = np.stack([_skewed_interval(level, end) for level in levels.ravel()], axis=1)
+    return intervals if levels.ndim else intervals[:, 0]
+
+
+def _skewed_interval(level: float, end: End) -> Floats:
+    inner = (1 + level) / 2
+    ends = np.column_stack([end(inner, "lower", -1), end(inner, "upper", 1)])
+    finite = np.isfinite(ends).all(axis=1)
+    if not finite.all():
+        ends[~finite] = np.column_stack([end(level, "both", side) for side in (-1, 1)])[~finite]
+    return ends
+
+
 def quantiles_at(levels: Floats, end: End) -> Floats:
     """Quantiles of the target (m, k), or (m,) of one level; none of them is below that of a smaller level."""
     flat = levels.ravel()

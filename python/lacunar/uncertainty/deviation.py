@@ -54,12 +54,19 @@ def scores_out_of_fold(
     predicted: Floats, residuals: Floats, variance: Floats, missing: Floats, fold: NDArray[np.integer]
 ) -> Floats:
     """Residuals over standard deviations that were learned without each of the folds numbered in `fold`, each (n,)."""
+    return np.asarray(residuals / sigma_out_of_fold(predicted, residuals, variance, missing, fold))
+
+
+def sigma_out_of_fold(
+    predicted: Floats, residuals: Floats, variance: Floats, missing: Floats, fold: NDArray[np.integer]
+) -> Floats:
+    """Standard deviations (n,) that were learned without each of the folds numbered in `fold`."""
     sigma, columns = np.empty(len(residuals)), (predicted, residuals, variance, missing)
     for k in np.unique(fold):
         test = fold == k
         learned = PredictiveDeviation().fit(*(column[~test] for column in columns))
         sigma[test] = learned.sigma(predicted[test], variance[test], missing[test])
-    return np.asarray(residuals / sigma)
+    return sigma
 
 
 def _features(predicted: Floats, variance: Floats, missing: Floats) -> Floats:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
@@ -20,11 +22,25 @@ from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import ScoreMixin, read_target
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
-from lacunar.uncertainty.conformal import TAILS, End, Tail, check_levels, intervals_at, quantiles_at
-from lacunar.uncertainty.deviation import PredictiveDeviation, scores_out_of_fold
+from lacunar.uncertainty.boosted import BoostedGaussian
+from lacunar.uncertainty.conformal import (
+    TAILS,
+    End,
+    Tail,
+    check_levels,
+    interval_scores,
+    quantiles_at,
+    skewed_intervals_at,
+)
+from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
+from lacunar.uncertainty.power import TargetPower
+from lacunar.uncertainty.shift import evenly
 
 _LEAST_STD = 1e-150  # whose square is above 0
+_FEWEST_CHOOSING = 100  # rows, from which the default chooses its base
+_SURE = 1.0  # standard errors by which a base must be better than a simpler one
+_MEAN_OVER = 50  # residuals, evenly spaced among the sorted ones
 
 
 @whole_answers
@@ -38,7 +54,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     Parameters
     ----------
     estimator : estimator or None, default=None
-        With `fit` and `predict`, taking missing values. None is `GaussianRegressor`.
+        With `fit` and `predict`, taking missing values. None chooses from 100 rows on, by interval scores out of fold,
+        among `GaussianRegressor`, gradient boosting of what it leaves on columns that it completes, and both on a
+        power-transformed target; of fewer rows, and for "cv+", it is `GaussianRegressor`.
     level : float, default=0.9
         Coverage asked for.
     masks : {"natural", "any"}, default="natural"
@@ -52,6 +70,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         rows like those of training.
     cv : int, default=5
         Folds.
+    lower_bound : float, "observed" or None, default=None
+        Below which no end lies: a number, such as 0 for prices, or the smallest target of training. None is no bound.
     random_state : int, RandomState or None, default=None
         Draws folds and masks. None is a fixed draw.
 
@@ -76,13 +96,21 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         where the estimator's own standard deviation is the scale.
     prediction_mean_, prediction_scale_ : float
         Mean and standard deviation of predictions out of fold, in which `deviation_` takes them.
+    power_ : TargetPower or None
+        What the target is transformed by; ends are transformed back.
+    interval_scores_ : dict of str to float
+        By base that was tried, mean widths of intervals out of fold, plus 2 / (1 - level) times how far outside the
+        target is. Another base than the first is taken where it is better by more than a standard error.
+    least_ : float or None
+        Below which no end lies.
     n_features_in_ : int
 
     Notes
     -----
     Coverage for every mask and any distribution cannot be guaranteed without infinite intervals [2]_: coverage by
     number missing is measured, in the page on uncertainty. Costs `cv` + 1 fits of the estimator, and as many of the
-    Gaussian, which starts from the one of all rows.
+    Gaussian, which starts from the one of all rows; the default as many of each base that it tries. The power
+    transformation is Yeo and Johnson's, of a power between 0 and 2, and straight beyond the targets of training.
 
     References
     ----------
@@ -107,11 +135,15 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         **MaskConformal._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "method": [StrOptions({"refit", "cv+"})],
+        "lower_bound": [Interval(Real, None, None, closed="neither"), StrOptions({"observed"}), None],
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **MaskConformal._schema,
         **dict.fromkeys(("encoder_", "estimators_", "gaussian_", "gaussians_"), Anything()),
         "score_fold_": whole("N"),
+        "power_": Optional(Instance(TargetPower)),
+        "interval_scores_": Anything(),
+        "least_": Optional(Number()),
         "deviation_": Optional(Instance(PredictiveDeviation)),
         "prediction_mean_": Number(),
         "prediction_scale_": Number(low=0, above=True),
@@ -125,6 +157,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         masks: Literal["natural", "any"] = "natural",
         method: Literal["refit", "cv+"] = "refit",
         cv: int = 5,
+        lower_bound: float | Literal["observed"] | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -132,6 +165,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         self.masks = masks
         self.method = method
         self.cv = cv
+        self.lower_bound = lower_bound
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
@@ -156,41 +190,88 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             raise ValueError(f"X must have at least cv={self.cv} rows; got n_samples = {len(target)}. Lower cv.")
         rng = generator(fixed_seed(self.random_state))
         fold = rng.permutation(len(target)) % self.cv
-        model = GaussianRegressor(warm_start=True) if self.estimator is None else self.estimator
-        own = "return_std" in inspect.signature(model.predict).parameters
-        learned = self.method == "refit" and (self.masks == "any" or not own)
         self.encoder_ = encoder_of(rows)
-        self.estimator_ = clone(model).fit(rows, target)
-        self.gaussian_ = (
-            None if own else GaussianRegressor(warm_start=True).fit(numbers_of(rows, self.encoder_), target)
-        )
+        self.least_ = float(target.min()) if self.lower_bound == "observed" else self.lower_bound
+        bases = self._bases(target)
+        learned = any(self._learns_scale(base) for base, _ in bases.values())
         tables = with_copies(rows, rng) if learned else [rows]
+        best: MaskConformalRegressor | None = None
+        least, means = np.zeros(0), {}
+        for name, (base, power) in bases.items():
+            one = copy(self)
+            scores = one._calibrate(base, power, tables if self._learns_scale(base) else [rows], target, fold)
+            means[name] = float(scores[: len(target)].mean())
+            if best is None or _is_less(scores, least):
+                best, least = one, scores
+        self.__dict__.update(vars(best))
+        self.interval_scores_ = means
+        return self
+
+    def _bases(self, target: Floats) -> dict[str, tuple[Any, TargetPower | None]]:
+        """Estimators to choose from, the simplest first, and what the target is transformed by."""
+        if self.estimator is not None:
+            return {"given": (self.estimator, None)}
+        gaussian: Any = GaussianRegressor(warm_start=True)
+        if self.method == "cv+" or len(target) < _FEWEST_CHOOSING:
+            return {"Gaussian": (gaussian, None)}
+        bases: dict[str, tuple[Any, TargetPower | None]] = {
+            "Gaussian": (gaussian, None),
+            "boosted": (BoostedGaussian(), None),
+        }
+        power = TargetPower().fit(target)
+        if power.bends:
+            bases |= {f"{name}, power": (base, power) for name, (base, _) in bases.items()}
+        return bases
+
+    def _learns_scale(self, base: Any) -> bool:
+        """Whether scales are learned from residuals; else they are the standard deviations of the estimator itself."""
+        own = _has_std(base) and not isinstance(base, BoostedGaussian)
+        return self.method == "refit" and (self.masks == "any" or not own)
+
+    def _calibrate(
+        self, base: Any, power: TargetPower | None, tables: list[Any], y: Floats, fold: NDArray[np.int64]
+    ) -> Floats:
+        """Fit one base, to all rows and without each fold, and its scores. Returns interval scores out of fold (n,)."""
+        rows, self.power_ = tables[0], power
+        target = y if power is None else power.transform(y)
+        self.estimator_ = clone(base).fit(rows, target)
+        self.gaussian_ = None if _has_std(base) else self._gaussian_of(GaussianRegressor(warm_start=True), rows, target)
         mean, std = np.empty((2, len(tables), len(target)))
         self.estimators_, self.gaussians_ = [], []
         for k in range(self.cv):
             inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             rows_inside, known = _safe_indexing(rows, inside), target[inside]
-            one = (deepcopy(self.estimator_) if self.estimator is None else clone(model)).fit(rows_inside, known)
+            one = (deepcopy(self.estimator_) if self.estimator is None else clone(base)).fit(rows_inside, known)
             start = deepcopy(self.gaussian_)
-            gaussian = None if start is None else start.fit(numbers_of(rows_inside, self.encoder_), known)
+            gaussian = None if start is None else self._gaussian_of(start, rows_inside, known)
             for t, table in enumerate(tables):
                 mean[t, outside], std[t, outside] = self._mean_and_std(_safe_indexing(table, outside), one, gaussian)
             if self.method == "cv+":
                 self.estimators_.append(one)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
-        residuals = (target - mean).ravel()
+        return self._fit_scores(mean.ravel(), std.ravel(), tables, target, y)
+
+    def _fit_scores(self, mean: Floats, std: Floats, tables: list[Any], target: Floats, y: Floats) -> Floats:
+        """Scores of predictions out of fold of all tables; returns the interval scores of the rows that count."""
+        residuals = np.tile(target, len(tables)) - mean
         self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
-        self.deviation_ = None
-        if learned:
-            predicted, variance = self._standard(mean.ravel(), std.ravel())
-            columns = predicted, residuals, variance, np.concatenate([count_missing(table) for table in tables])
+        self.deviation_, sigma = None, std
+        n_missing = np.concatenate([count_missing(table) for table in tables])
+        if self._learns_scale(self.estimator_):
+            predicted, variance = self._standard(mean, std)
+            columns = predicted, residuals, variance, n_missing
             self.deviation_ = PredictiveDeviation().fit(*columns)
-            scores = scores_out_of_fold(*columns, self.score_fold_)
-        else:
-            scores = residuals / std.ravel()
-        self.scores_ = self._scores_of(scores, tables)
-        return self
+            sigma = sigma_out_of_fold(*columns, self.score_fold_)
+        self.scores_ = self._scores_of(residuals / sigma, tables)
+        n = len(mean) if self.masks == "any" else len(target)
+        low, high = skewed_intervals_at(np.array(self.level), self._around(mean[:n], sigma[:n], n_missing[:n])).T
+        return interval_scores(low, high, np.tile(y, n // len(y)), self.level)
+
+    def _gaussian_of(self, start: GaussianRegressor, rows: Any, target: Floats) -> GaussianRegressor:
+        """The model that tells how much of y a mask hides."""
+        start.fit(numbers_of(rows, self.encoder_), target)
+        return start
 
     def _standard(self, mean: Floats, std: Floats) -> tuple[Floats, Floats]:
         """Predictions in their own standard deviations, and variances, as `deviation_` takes them."""
@@ -204,6 +285,36 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         numbers = numbers_of(rows, self.encoder_, Remarks())  # what is to be said of the rows, the model says
         return model.predict(rows), gaussian.predict(numbers, return_std=True)[1]
 
+    def _mean_and_sigma(self, rows: Any) -> tuple[Floats, Floats]:
+        """Predictions by the model of all rows, and what their scores are multiplied with (n,)."""
+        mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
+        if self.deviation_ is None:
+            return mean, std
+        return mean, self.deviation_.sigma(*self._standard(mean, std), count_missing(rows))
+
+    def predict(self, X: Any) -> Floats:
+        """Predictions of the estimator fitted to all rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        y : ndarray of shape (m,)
+            Where the target is transformed, means of the target over the residuals out of fold.
+        """
+        check_is_fitted(self, "estimator_")
+        power = self.power_
+        if power is None:
+            return np.asarray(super().predict(X))
+        mean, sigma = self._mean_and_sigma(readable_rows(self, X, reset=False))
+        scores = np.sort(self.scores_.scores_[~self.scores_.copied_])
+        total = np.zeros(len(mean))
+        for place in evenly(len(scores), _MEAN_OVER):
+            total += power.inverse(mean + scores[place] * sigma)
+        return np.asarray(total / min(len(scores), _MEAN_OVER))
+
     def predict_interval(self, X: Any, level: float | Sequence[float] | None = None) -> Floats:
         """Lower and upper ends of the intervals.
 
@@ -216,11 +327,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         Returns
         -------
         intervals : ndarray of shape (m, 2), or (m, levels, 2) for a sequence of levels
-            Lower and upper ends, both as far from the prediction; infinite where training rows are too few for the
-            level.
+            Lower and upper ends. Each tail is calibrated apart, so that a skewed target has skewed intervals; ends are
+            infinite where training rows are too few for the level.
         """
         levels = check_levels(self.level if level is None else level)
-        return intervals_at(levels, self._ends(X))
+        return skewed_intervals_at(levels, self._ends(X))
 
     def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
         """Quantiles of the target, from the residuals of the intervals with their signs.
@@ -234,8 +345,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         Returns
         -------
         quantiles : ndarray of shape (m, levels), or (m,) for one float
-            None is below that of a smaller level. Those of .05 and .95 are the ends of the interval of level .9 where
-            residuals are symmetric; infinite where training rows are too few for the level.
+            None is below that of a smaller level. Those of .05 and .95 are the ends of the interval of level .9;
+            infinite where training rows are too few for the level.
         """
         return quantiles_at(check_levels(level), self._ends(X))
 
@@ -245,29 +356,51 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         rows = readable_rows(self, X, reset=False)
         if self.method == "cv+":
             return self._ends_around_folds(rows)
-        mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
-        if self.deviation_ is None:
-            return lambda level, tail, side: mean + side * (self.scores_.overall(level, tail) * std)
-        n_missing = count_missing(rows)
-        sigma = self.deviation_.sigma(*self._standard(mean, std), n_missing)
-        return lambda level, tail, side: mean + side * (self.scores_.near(n_missing, level, tail) * sigma)
+        return self._around(*self._mean_and_sigma(rows), count_missing(rows))
+
+    def _around(self, mean: Floats, sigma: Floats, n_missing: Floats) -> End:
+        """Ends around predictions (m,) of rows that lack so many entries."""
+
+        def end(level: float, tail: Tail, side: int) -> Floats:
+            learned = self.deviation_ is not None
+            quantile = self.scores_.near(n_missing, level, tail) if learned else self.scores_.overall(level, tail)
+            return self._in_units(mean + side * (quantile * sigma))
+
+        return end
+
+    def _in_units(self, ends: Floats) -> Floats:
+        """Ends in units of the target, none below the bound."""
+        ends = ends if self.power_ is None else self.power_.inverse(ends)
+        return ends if self.least_ is None else np.maximum(ends, self.least_)
 
     def _ends_around_folds(self, rows: Any) -> End:
         """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11)
         of CV+.
         """
-        gaussians = self.gaussians_ or [None] * len(self.estimators_)
+        gaussians: list[Any] = self.gaussians_ or [None] * len(self.estimators_)
         predicted = [self._mean_and_std(rows, *pair) for pair in zip(self.estimators_, gaussians, strict=True)]
 
         def end(level: float, tail: Tail, side: int) -> Floats:
             scores = TAILS[tail](self.scores_.scores_)
             n, k = len(scores), int(np.ceil(level * (len(scores) + 1) - 1e-9))
             if k > n:
-                return np.full(len(rows), side * np.inf)
+                return self._in_units(np.full(len(rows), side * np.inf))
             ends = np.empty((len(rows), n))
             for j, (mean, std) in enumerate(predicted):
                 own = self.score_fold_ == j
                 ends[:, own] = std[:, None] * scores[own] + side * mean[:, None]
-            return np.asarray(side * np.partition(ends, k - 1, axis=1)[:, k - 1])
+            return self._in_units(side * np.partition(ends, k - 1, axis=1)[:, k - 1])
 
         return end
+
+
+def _has_std(base: Any) -> bool:
+    """Whether predictions come with standard deviations."""
+    return "return_std" in inspect.signature(base.predict).parameters
+
+
+def _is_less(scores: Floats, least: Floats) -> bool:
+    """Whether interval scores (n,) are less than others of the same rows beyond what chance does."""
+    with np.errstate(invalid="ignore"):  # of too few rows for the level all are infinite
+        gain = least - scores
+        return bool(gain.mean() > _SURE * gain.std() / np.sqrt(len(gain)))
