@@ -493,22 +493,25 @@ def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[MaskP
     return covariance
 
 
-def fit_gaussian(joint: Floats, model: Gaussian, shrinkage: float, max_iter: int, tol: float) -> tuple[Gaussian, int]:
+def fit_gaussian(
+    joint: Floats, model: Gaussian, shrinkage: float, max_iter: int, tol: float, toward: Floats | None = None
+) -> tuple[Gaussian, int]:
     """EM for the mean and covariance of standardised rows (n, p) with missing entries, and the number of steps.
 
-    `shrinkage` rows' worth of the unit matrix are added. Steps are longer than EM's own, by what the last ones tell of
+    `shrinkage` rows' worth of the unit matrix, or of the covariance `toward`, are added. Steps are longer than EM's own, by what the last ones tell of
     its rate, while the covariance stays above a fifth of EM's.
     """
     n, p = joint.shape
     missing = np.isnan(joint)
     patterns, completed = patterns_of(missing), np.ascontiguousarray(np.where(missing, 0.0, joint))
+    added = shrinkage * (np.eye(p) if toward is None else toward)
 
     def step(state: tuple[Gaussian, float, float]) -> tuple[tuple[Gaussian, float, float], float]:
         model, relax, before = state
         covariance = _expect(joint, missing, model, patterns, completed)
         mean = completed.mean(axis=0)
         centred = completed - mean
-        target = (centred.T @ centred + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
+        target = (centred.T @ centred + covariance + added) / (n + shrinkage)
         change = target - model.covariance
         size = float(np.sqrt(np.mean(change**2)))
         relax = next_relax(relax, size / max(before, 1e-300))

@@ -17,29 +17,31 @@ from lacunar._random import fixed_seed, generator
 from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import check_prices
+from lacunar.observed import Observed
 from lacunar.observed.door import read_target, validate_X
+from lacunar.uncertainty.class_gaussians import ClassGaussians
 from lacunar.uncertainty.masks import encoder_of, numbers_of
 
 _MANY = 20  # different whole numbers, more than which are no classes
-_SHRINKAGE = 0.15  # of the covariance, in units of the rows
+_SHRINKAGE, _FEWEST_ADDED = 0.15, 0.4  # of the covariance: a share of the rows, and rows
 
 
 def value_of_measuring(
     X: Any, y: Any, rows: Any, *, cost: Any = None, n: int = 1, n_bags: int = 1, random_state: Any = None
 ) -> Floats:
-    """Expected fall of the variance of the target if a missing entry of a row were measured.
+    """What a missing entry of a row is expected to tell about the target, if it were measured.
 
-    `GaussianRegressor.value_of_measuring` of a model whose covariance is shrunk by 15 % of the rows, since an unshrunk
-    one overrates entries below some hundred rows, or of `n_bags` such models of samples of the rows with replacement,
-    averaged.
+    Of numbers the fall of their variance, by `GaussianRegressor.value_of_measuring` of a model whose covariance is
+    shrunk by 15 % of the rows, since an unshrunk one overrates entries below some hundred rows. Of classes the mutual
+    information of class and entry, where the rows of every class are a Gaussian. Of several models, `n_bags`, each of a
+    sample of the rows with replacement, the mean.
 
     Parameters
     ----------
     X : array-like with NaN, frame or Observed, shape (n_rows, d)
         Rows to learn from.
     y : array-like of shape (n_rows,) or (n_rows, targets)
-        Numbers, or classes (text, truth values, at most 20 different whole numbers that are not floats): then the
-        variance is that of the indicators of the classes, summed (their Gini index falls by it).
+        Numbers, or classes: text, truth values, at most 20 different whole numbers that are not floats.
     rows : array-like with NaN, frame or Observed, shape (m, d)
         Rows of which something is to be measured.
     cost : array-like of shape (d,), optional
@@ -54,7 +56,8 @@ def value_of_measuring(
     Returns
     -------
     value : ndarray of shape (m, d)
-        0 where the entry is known. In squared units of y; for classes and several targets in shares of their variances.
+        0 where the entry is known. In squared units of y, for several targets in shares of their variances, and for
+        classes in nats.
 
     Raises
     ------
@@ -63,7 +66,15 @@ def value_of_measuring(
 
     See Also
     --------
-    lacunar.lowrank.GaussianRegressor : One model, and its exact value.
+    lacunar.lowrank.GaussianRegressor : One model of numbers, and its exact value.
+    MeasuringLoop.from_rows : Buys by these values.
+
+    Notes
+    -----
+    The class c of a row that shows x_o has the chance p(c | x_o), and a missing entry x_j the mean and variance that
+    the Gaussian of class c gives it: the value is I(c; x_j | x_o) = E log p(x_j | c, x_o) / p(x_j | x_o). Classes share
+    one covariance, or have covariances of their own that are shrunk to it: rows that are left out, with further entries
+    hidden, choose by their log loss.
 
     Examples
     --------
@@ -79,28 +90,38 @@ def value_of_measuring(
         raise ValueError(f"n_bags must be a whole number of at least 1; got {n_bags!r}. Pass 1.")
     encoder = encoder_of(X)
     table, candidates = numbers_of(X, encoder), numbers_of(rows, encoder)
-    target = _targets(y)
-    check_consistent_length(table, target)
-    rng = generator(fixed_seed(random_state))
-    shrinkage = max(_SHRINKAGE * len(target), 0.4)
+    target = _target(y)
+    check_consistent_length(table, target.values)
+    rng, n_rows = generator(fixed_seed(random_state)), len(table)
     total = 0.0
     for _ in range(int(n_bags)):
-        drawn = rng.integers(len(target), size=len(target)) if n_bags > 1 else np.arange(len(target))
-        model = GaussianRegressor(shrinkage=shrinkage, tol=1e-3).fit(table[drawn], target[drawn])
-        total = total + model.value_of_measuring(candidates, cost=cost, n=n)
+        drawn = rng.integers(n_rows, size=n_rows) if n_bags > 1 else np.arange(n_rows)
+        total = total + target.model(table, drawn).value_of_measuring(candidates, cost=cost, n=n)
     values: Floats = np.asarray(total) / n_bags
     return values
 
 
-def _targets(y: Any) -> Floats:
-    """Numbers as they are, classes as indicators of all but one of two."""
+class MeasuredTarget(NamedTuple):
+    """Numbers (n,) or (n, targets), or the numbers (n,) of classes."""
+
+    values: NDArray[Any]
+    of_classes: bool
+
+    def model(self, table: Floats, rows: NDArray[np.intp]) -> Any:
+        """A model of some rows that values what is to be measured."""
+        if self.of_classes:
+            labels = np.unique(self.values[rows], return_inverse=True)[1]
+            return ClassGaussians().fit(Observed.from_dense(table[rows]), labels.ravel())
+        shrinkage = max(_SHRINKAGE * len(rows), _FEWEST_ADDED)
+        return GaussianRegressor(shrinkage=shrinkage, tol=1e-3).fit(table[rows], self.values[rows])
+
+
+def _target(y: Any) -> MeasuredTarget:
     target = read_target(y, multi_output=True).values
     several = target.ndim == 2 and target.shape[1] > 1
     if several or target.dtype.kind == "f" or (target.dtype.kind in "iu" and len(np.unique(target)) > _MANY):
-        return read_target(y, y_numeric=True, multi_output=True).values
-    classes, labels = np.unique(target, return_inverse=True)
-    indicators = np.eye(len(classes))[labels.ravel()]
-    return indicators[:, :1] if len(classes) == 2 else indicators
+        return MeasuredTarget(read_target(y, y_numeric=True, multi_output=True).values, of_classes=False)
+    return MeasuredTarget(np.unique(target, return_inverse=True)[1].ravel(), of_classes=True)
 
 
 class Measurement(NamedTuple):
@@ -152,7 +173,7 @@ class MeasuringLoop(WholeCopies):
 
     See Also
     --------
-    value_of_measuring : The values alone, by a shrunk model of training rows.
+    value_of_measuring : The values alone, by a model of training rows.
     lacunar.active.ActivePOPCA : Which attributes of new rows teach the covariance most, without a target.
 
     Notes
@@ -196,6 +217,32 @@ class MeasuringLoop(WholeCopies):
         self.rows_, self.spent_ = np.empty((0, d)), np.empty(0)
         self.pending_: dict[int, Measurement] = {}
         self._refused = np.empty((0, d), dtype=bool)
+
+    @classmethod
+    def from_rows(cls, X: Any, y: Any, *, budget: float = 3, cost: Any = None, least_value: float = 0) -> Self:
+        """A loop that buys by the values of `value_of_measuring(X, y, ...)`: of classes, the entry that is to tell most about the class.
+
+        Parameters
+        ----------
+        X : array-like with NaN or Observed, shape (n, d)
+            Rows to learn from: numbers, as the rows to measure are.
+        y : array-like of shape (n,) or (n, targets)
+            Numbers, or classes: text, truth values, at most 20 different whole numbers that are not floats.
+        budget : float, default=3
+            Most that the entries of one row may cost together, > 0.
+        cost : array-like of shape (d,), default=None
+            Prices of the columns, > 0; None is 1 each.
+        least_value : float, default=0
+            An entry whose value over price is not above it is never bought: in squared units of y, or in nats.
+
+        Returns
+        -------
+        loop : MeasuringLoop
+        """
+        table, target = numbers_of(X, None), _target(y)
+        check_consistent_length(table, target.values)
+        model = target.model(table, np.arange(len(table)))
+        return cls(model, budget=budget, cost=cost, least_value=least_value)
 
     @changes
     def add(self, rows: Any) -> NDArray[np.intp]:

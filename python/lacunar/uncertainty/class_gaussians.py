@@ -1,0 +1,239 @@
+"""`ClassGaussians`: the rows of every class as a Gaussian, and what measuring a missing entry would tell of the class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from lacunar._products import row_product
+from lacunar._random import generator
+from lacunar._typing import Bools, Floats, Ints
+from lacunar.lowrank.gaussian import Gaussian, check_prices, conditionals, fit_gaussian
+from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
+from lacunar.observed.door import TakesMissing
+
+_MAX_ITER, _TOL = 60, 1e-3  # of EM
+_ENTRIES_JUDGED = 20_000  # of rows that choose between covariances
+_FEWEST_ADDED = 0.4  # rows of independent columns
+_NODES = 10  # of a Gauss-Hermite rule for the expectation over one entry
+_LEAST = 1e-12  # nats, below which a value is rounding
+_COMPLETIONS = 16  # of a row by the entries that a plan buys
+_NUMBERS = 2**21  # held at once
+
+
+class Covariances(NamedTuple):
+    """How far covariances are shrunk."""
+
+    to_independent: (
+        float  # rows of independent columns, as a share of the rows, added to the covariance that all classes share
+    )
+    to_shared: float  # rows of the shared covariance that are added to that of a class; infinite where all share one
+
+
+# The first is what a small or awkward table gets where two do equally well.
+CANDIDATES = (
+    Covariances(0.15, np.inf),
+    Covariances(0.01, np.inf),
+    Covariances(0.01, 100.0),
+    Covariances(0.01, 20.0),
+)
+
+
+class ClassMixture(NamedTuple):
+    """What rows (m,) tell of their class (c,) and, given it, of each of d columns."""
+
+    log_chances: Floats  # (m, c)
+    mean: Floats  # (m, d, c)
+    variance: Floats  # (m, d, c); 0 where the entry is known
+
+    def take(self, rows: Any) -> ClassMixture:
+        return ClassMixture(*(array[rows] for array in self))
+
+
+class ClassGaussians(TakesMissing):
+    """Linear or quadratic discriminants of rows with missing entries: a Gaussian a class, by EM, its covariance shrunk to one that all classes share.
+
+    How far is chosen by the log loss of rows that are left out, with further entries hidden.
+    """
+
+    def fit(self, X: Observed, labels: Ints) -> Self:
+        """Learn from rows (n, d) and the numbers (n,) of their classes."""
+        self.n_features_in_ = X.shape[1]
+        self.columns_ = fit_columns(X, np.ones(X.shape[0]), standardize=True)
+        Z = scale_columns(X, self.columns_).to_dense()
+        shares = np.bincount(labels) + 0.5
+        self.log_shares_ = np.log(shares / shares.sum())
+        self.covariances_ = _chosen(Z, labels, self.log_shares_)
+        shared = _shared(Z, labels, len(shares), self.covariances_.to_independent)
+        self.gaussians_ = _of_classes(Z, labels, shared, self.covariances_.to_shared)
+        return self
+
+    def log_proba(self, X: Any) -> Floats:
+        """Log probabilities of the classes (m, c)."""
+        return _mixture(self._standardised(X), self.gaussians_, self.log_shares_).log_chances
+
+    def value_of_measuring(self, X: Any, *, cost: Any = None, n: int = 1) -> Floats:
+        """Expected information about the class, in nats, by measuring an entry, over its price: (m, d), 0 where it is known.
+
+        `n` as in `GaussianRegressor.value_of_measuring`: of the plan's first n - 1 columns the values at the time they were bought.
+        """
+        price, Z = check_prices(cost, self.n_features_in_), self._standardised(X)
+        rows = max(_NUMBERS // (Z.shape[1] * len(self.gaussians_) * (_COMPLETIONS if n > 1 else 1)), 1)
+        blocks = [self._planned(Z[first : first + rows], price, n) for first in range(0, len(Z), rows)]
+        return np.vstack(blocks) if blocks else np.zeros(Z.shape)
+
+    def _standardised(self, X: Any) -> Floats:
+        return scaled_rows(self, X, ColumnScale(*self.columns_)).to_dense()
+
+    def _planned(self, Z: Floats, price: Floats, n: int) -> Floats:
+        """Values of rows (m, d) over prices, after the first n - 1 entries of a greedy plan, whose results are drawn."""
+        m, d = Z.shape
+        values, bought, copies = np.zeros((m, d)), np.zeros((m, d), dtype=bool), 1
+        rng = generator(0)  # the same draws for every row: an answer must not depend on the rows beside it
+        for left in range(min(n, d) - 1, -1, -1):
+            mixture = _mixture(Z, self.gaussians_, self.log_shares_)
+            gains = information(mixture, np.isnan(Z)).reshape(copies, m, d).mean(axis=0) / price
+            values = np.where(bought, values, gains)
+            if not left:
+                break
+            best = np.where(bought, -1.0, gains).argmax(axis=1)
+            bought[np.arange(m), best] = True
+            if copies == 1:
+                copies, Z = _COMPLETIONS, np.tile(Z, (_COMPLETIONS, 1))
+                mixture = mixture.take(np.tile(np.arange(m), copies))
+            draws = np.repeat(rng.random(copies), m), np.repeat(rng.standard_normal(copies), m)
+            _complete(Z, np.tile(best, copies), mixture, *draws)
+        return values
+
+
+def _complete(Z: Floats, columns: Ints, mixture: ClassMixture, share: Floats, deviate: Floats) -> None:
+    """Fill an entry of every row by what is drawn of its mixture: a class by a share, its value by a standard normal deviate."""
+    rows = np.arange(len(Z))
+    up_to = np.cumsum(np.exp(mixture.log_chances), axis=1)
+    label = np.minimum((share[:, None] > up_to).sum(axis=1), up_to.shape[1] - 1)
+    mean, variance = mixture.mean[rows, columns, label], mixture.variance[rows, columns, label]
+    missing = np.isnan(Z[rows, columns])
+    Z[rows[missing], columns[missing]] = (mean + deviate * np.sqrt(variance))[missing]
+
+
+# -- learning ---------------------------------------------------------------------------------------------------------
+
+
+def _of_classes(Z: Floats, labels: Ints, shared: list[Gaussian], rows: float) -> list[Gaussian]:
+    """A Gaussian for every class, of standardised rows (n, d): its own covariance, with so many rows of the shared one added."""
+    if np.isinf(rows):
+        return shared
+    own = []
+    for k, model in enumerate(shared):
+        of_class = Z[labels == k]
+        learned = fit_gaussian(of_class, model, rows, _MAX_ITER, _TOL, model.covariance)[0] if len(of_class) else model
+        own.append(learned)
+    return own
+
+
+def _shared(Z: Floats, labels: Ints, n_classes: int, share: float) -> list[Gaussian]:
+    """Gaussians of one covariance: the joint Gaussian of columns and indicators of the classes, given the indicators.
+
+    Independent rows, as a share of the rows, are added to the joint covariance.
+    """
+    d, shrinkage = Z.shape[1], max(share * len(Z), _FEWEST_ADDED)
+    indicators = np.eye(n_classes)[:, 1:]
+    of_rows = indicators[labels]
+    scale = np.where((of_rows != of_rows[:1]).any(axis=0), of_rows.std(axis=0), 1.0)
+    indicators = (indicators - of_rows.mean(axis=0)) / scale
+    joint = np.column_stack([Z, indicators[labels]])
+    start = Gaussian(np.zeros(joint.shape[1]), np.eye(joint.shape[1]))
+    mean, covariance = fit_gaussian(joint, start, shrinkage, _MAX_ITER, _TOL)[0]
+    by_class = np.linalg.solve(covariance[d:, d:], covariance[d:, :d])
+    shared = covariance[:d, :d] - covariance[:d, d:] @ by_class
+    shared = (shared + shared.T) / 2
+    return [Gaussian(mean[:d] + (row - mean[d:]) @ by_class, shared) for row in indicators]
+
+
+def _chosen(Z: Floats, labels: Ints, log_shares: Floats) -> Covariances:
+    """The candidate whose Gaussians of one half of the rows give the other half, with further entries hidden, the least log loss."""
+    rng = generator(0)
+    order = rng.permutation(len(Z))[: _ENTRIES_JUDGED // Z.shape[1]]
+    order = order[np.argsort(labels[order], kind="stable")]
+    Z, labels = Z[order], labels[order]
+    hidden = np.where(rng.random(Z.shape) < rng.random((len(Z), 1)), np.nan, Z)
+    halves = np.arange(len(Z)) % 2
+    losses = [
+        _losses(Z[halves != half], labels[halves != half], hidden[halves == half], labels[halves == half], log_shares)
+        for half in (0, 1)
+        if len(Z) > 3
+    ]
+    return CANDIDATES[int(np.sum(losses, axis=0).argmin())] if losses else CANDIDATES[0]
+
+
+def _losses(Z: Floats, labels: Ints, test: Floats, truth: Ints, log_shares: Floats) -> Floats:
+    """Log losses of test rows, summed, by every candidate (candidates,)."""
+    losses, shares = np.zeros(len(CANDIDATES)), {candidate.to_independent for candidate in CANDIDATES}
+    shared = {share: _shared(Z, labels, len(log_shares), share) for share in shares}
+    for number, candidate in enumerate(CANDIDATES):
+        gaussians = _of_classes(Z, labels, shared[candidate.to_independent], candidate.to_shared)
+        logs = _mixture(test, gaussians, log_shares).log_chances
+        losses[number] = -logs[np.arange(len(truth)), truth].sum()
+    return losses
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _mixture(Z: Floats, gaussians: list[Gaussian], log_shares: Floats) -> ClassMixture:
+    """Chances of the classes and, given each, means and variances of missing entries, of standardised rows (m, d)."""
+    (m, d), c, missing = Z.shape, len(gaussians), np.isnan(Z)
+    logs, mean, variance = np.tile(log_shares, (m, 1)), np.zeros((m, d, c)), np.zeros((m, d, c))
+    for k, model in enumerate(gaussians):
+        deviation, log_volume = (
+            np.where(missing, 0.0, Z - model.mean),
+            np.full(m, np.linalg.slogdet(model.covariance)[1]),
+        )
+        for group in conditionals(Z, model):
+            rows, columns = group.rows[:, None], group.columns[group.own]
+            mean[rows, columns, k] = group.mean
+            variance[rows, columns, k] = np.einsum("njj->nj", group.covariance)[group.own]
+            deviation[rows, columns] = group.mean - model.mean[columns]
+            log_volume[group.rows] -= np.linalg.slogdet(group.covariance)[1][group.own]
+        # The quadratic form of the observed entries is that of the whole row, completed by its conditional mean.
+        distance = (row_product(deviation, np.linalg.inv(model.covariance)) * deviation).sum(axis=1)
+        logs[:, k] -= 0.5 * (distance + log_volume)
+    logs -= logs.max(axis=1, keepdims=True)
+    return ClassMixture(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)), mean, variance)
+
+
+def information(mixture: ClassMixture, missing: Bools) -> Floats:
+    """Mutual information (m, d) of the class and each missing entry, in nats; 0 where the entry is known."""
+    values, (rows, columns) = np.zeros(missing.shape), np.nonzero(missing)
+    values[rows, columns] = np.concatenate(
+        [np.zeros(0), *(_entry_information(*part) for part in _entries(mixture, rows, columns))]
+    )
+    return values
+
+
+def _entries(mixture: ClassMixture, rows: Ints, columns: Ints) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Log chances, means and standard deviations (entries, c), as many entries at a time as memory allows."""
+    c = mixture.log_chances.shape[1]
+    step = max(_NUMBERS // (_NODES * c * c), 1)
+    for first in range(0, len(rows), step):
+        row, column = rows[first : first + step], columns[first : first + step]
+        yield mixture.log_chances[row], mixture.mean[row, column], np.sqrt(mixture.variance[row, column])
+
+
+def _entry_information(log_chances: Floats, mean: Floats, deviation: Floats) -> Floats:
+    """E log p(x | class) / p(x) (entries,) over mixtures (entries, c) of one number, by Gauss and Hermite's rule for every component."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    deviation = np.maximum(deviation, 1e-9)
+    at = mean[:, :, None] + deviation[:, :, None] * nodes  # (entries, c, nodes)
+    log_weight = log_chances - np.log(deviation)
+    exponent = (at[:, :, :, None] - mean[:, None, None, :]) / deviation[:, None, None, :]
+    exponent *= exponent
+    exponent *= -0.5
+    exponent += log_weight[:, None, None, :]
+    mixed = np.log(np.maximum(np.exp(exponent, out=exponent).sum(axis=3), 1e-300))
+    own = -0.5 * nodes**2 - np.log(deviation)[:, :, None]
+    gains = np.einsum("nc,ncq,q->n", np.exp(log_chances), own - mixed, weights / weights.sum())
+    return np.where(gains > _LEAST, gains, 0.0)
