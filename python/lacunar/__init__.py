@@ -50,8 +50,8 @@ __all__ = [
     "show_config",
 ]
 _FAMILIES = (
-    "active", "comparison", "completion", "datasets", "distributed", "encode", "impute", "karma", "kernels", "learner",
-    "lowrank", "model_selection", "observed", "papers", "persistence", "plotting", "uncertainty",
+    "active", "comparison", "completion", "datasets", "distributed", "encode", "explanation", "impute", "karma", "kernels",
+    "learner", "lowrank", "model_selection", "observed", "papers", "persistence", "plotting", "uncertainty",
 )  # fmt: skip
 _HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them
     **{name: "karma" for name in __all__ if name.startswith("Karma")},

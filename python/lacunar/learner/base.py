@@ -27,6 +27,7 @@ from lacunar.learner.added import LearnedFrom
 from lacunar.learner.dependence import FEWEST_ROWS as FEWEST_DEPENDENT
 from lacunar.learner.dependence import MOST_ROWS_LOOKED_AT, grouping_column, neighbours_are_alike
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.explain import Explains
 from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
@@ -115,7 +116,7 @@ class Target(NamedTuple):
         return Target(labels, self.Y[places], self.n_classes, weight, groups)
 
 
-class LacunarBase(TakesMissing):
+class LacunarBase(Explains, TakesMissing):
     """Table to views to members to pool."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._log import warn_user
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
+from lacunar.explanation import named_outputs
 from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
@@ -460,6 +461,15 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
             return float(super().score(X, y, sample_weight))
         extra = {} if sample_weight is None else {"sample_weight": refuse_masked(sample_weight, "sample_weight")}
         return float(get_scorer(self.scoring)(self, X, plain_target(y), **extra))
+
+    def _explained(self, view: View) -> Floats:
+        """Probabilities, of two classes that of the second."""
+        chances = np.exp(self._logs_of(view))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return chances[:, 1:] if len(self.classes_) == 2 else chances
+
+    def _explained_names(self) -> tuple[list[str], bool]:
+        return named_outputs(self.classes_, len(self.classes_)), len(self.classes_) == 2
 
     def _loss(self, y: Any) -> Callable[[View], float]:
         y_encoded = self._encoded_labels(y)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
+from lacunar.explanation import named_outputs
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.targets import TargetVariance
@@ -378,6 +379,13 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         for ensemble, targets in zip(self.ensembles_, self.targets_, strict=True):
             values[:, targets] = self._predicted(ensemble, view)
         return values * self.target_scale_ + self.target_mean_
+
+    def _explained(self, view: View) -> Floats:
+        """Predictions (m, targets)."""
+        return self._values(view)
+
+    def _explained_names(self) -> tuple[list[str] | None, bool]:
+        return None if self.flat_ else named_outputs(None, len(self.target_mean_)), self.flat_
 
     def _loss(self, y: Any) -> Callable[[View], float]:
         target = read_target(y, y_numeric=True, multi_output=True).values.reshape(-1, len(self.target_mean_))

@@ -20,20 +20,31 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Bools, Floats
+from lacunar.explanation import Explanation, named_outputs
 from lacunar.lowrank.em import run_em
+from lacunar.lowrank.patterns import PATTERN_NUMBERS, MaskPattern, patterns_of
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.lowrank.regression import binned_residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
+from lacunar.lowrank.shapley import shapley_values
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows, scales_of
-from lacunar.observed.door import ScoreMixin, TakesMissing, check_numbers, read_target, require_y, validate_X
+from lacunar.observed.door import (
+    ScoreMixin,
+    TakesMissing,
+    cells_of,
+    check_numbers,
+    column_names,
+    read_target,
+    require_y,
+    validate_X,
+)
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, Sometimes, floats
 
 LARGEST_FULL = 100  # columns, beyond which the covariance is of low rank
 _SLOWEST = 0.9  # rate at which EM may be taken to shrink the distance to its limit
 _STAGES = (2000, 10_000)  # rows of the first stages of EM
 _LAST_STEPS = 8  # on all rows, where there are more than that
-_PATTERN_NUMBERS = 2**22  # numbers of inverses held at once
 _FOLDS = 5
 _EDGES = 48  # of bins of variances
 _LEAST_VARIANCE = 1e-12  # in units of the target's
@@ -371,6 +382,47 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
             target_weights = target_weights * self.label_scale_**2
         return self._values(Z, target_weights, price, int(n))
 
+    def explain(self, X: Any) -> Explanation:
+        """What each value adds to a prediction: Shapley values of E[target | entries], over which entries of the row are shown.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        explanation : Explanation
+            `values` of shape (m, d), or (m, d, targets), which with `base_values`, the means of the targets, sum to `predict(X)`. 0 where the entry is missing:
+            under a Gaussian an absence says nothing.
+
+        Notes
+        -----
+        Exact for rows that show up to 14 entries: all their sets, O(2^k) a row. Of rows that show more, means over 64 permutations and their reverses, with
+        standard errors; one permutation is one Cholesky factor of the columns that a row shows. Values of correlated columns share what they both
+        say of the target (Aas, Jullum and Loland, "Explaining individual predictions when features are dependent", 2021).
+        """
+        Z = self._standardised(X)
+        values, errors = shapley_values(Z, *self._linear_game(), fixed_seed(self.random_state))
+        base = self.predict(np.full((1, Z.shape[1]), np.nan)).reshape(1, -1)
+        targets = slice(None) if values.shape[2] > 1 or not self.one_target_ else 0
+        return Explanation(
+            (values * self.label_scale_)[:, :, targets],
+            np.repeat(base, len(Z), axis=0)[:, targets],
+            cells_of(self, X, self.sparse_missing),
+            column_names(self),
+            None if targets == 0 else named_outputs(None, values.shape[2]),
+            (errors * self.label_scale_)[:, :, targets],
+        )
+
+    def _linear_game(self) -> tuple[Floats, Floats]:
+        """Mean and covariance of standardised columns and targets, by which `predict` is a conditional expectation."""
+        if "covariance_" in vars(self):
+            return self.location_, self.covariance_
+        own = self.posterior_.components_.T @ self.posterior_.components_
+        own += self.posterior_.noise_variance_ * np.eye(len(own))
+        shared = own @ self.coef_
+        return self.location_, np.block([[own, shared], [shared.T, self.coef_.T @ shared]])
+
     def _values(self, Z: Floats, target_weights: Floats, price: Floats, n: int = 1) -> Floats:
         """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times
         `target_weights` (targets,).
@@ -409,14 +461,6 @@ class Gaussian(NamedTuple):
     covariance: Floats  # (p, p)
 
 
-class MaskPattern(NamedTuple):
-    """Rows that lack the same columns, or some such patterns of as many columns."""
-
-    rows: NDArray[np.int64]  # (n,)
-    own: NDArray[np.int64]  # (n,): pattern of each row
-    columns: NDArray[np.int64]  # (patterns, m): what is missing
-
-
 class MaskGroup(NamedTuple):
     """A `MaskPattern`, and the conditional covariance of every pattern in it."""
 
@@ -427,26 +471,6 @@ class MaskGroup(NamedTuple):
     covariance: NDArray[Any]  # (patterns, m, m)
 
 
-def patterns_of(missing: Bools) -> list[MaskPattern]:
-    """Patterns of the rows that lack something, cut where their covariances together have four million numbers."""
-    patterns = []
-    counts = missing.sum(axis=1)
-    for m in np.unique(counts[counts > 0]):
-        rows = np.flatnonzero(counts == m)
-        columns = np.nonzero(missing[rows])[1].reshape(-1, m)
-        packed = np.packbits(missing[rows], axis=1)
-        _, first, own = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(own.ravel(), kind="stable")
-        rows, own = rows[order], own.ravel()[order]
-        step = max(_PATTERN_NUMBERS // int(m) ** 2, 1)
-        cuts = np.searchsorted(own, np.arange(0, len(first), step))
-        for k, (start, stop) in enumerate(zip(cuts, [*cuts[1:], len(own)], strict=True)):
-            patterns.append(
-                MaskPattern(rows[start:stop], own[start:stop] - k * step, columns[first[k * step : (k + 1) * step]])
-            )
-    return patterns
-
-
 def conditionals(joint: Floats, model: Gaussian) -> Iterator[MaskGroup]:
     """Conditional expectations and covariances of what rows (n, p) lack. O(m^3) a pattern, O(p^2) a row."""
     missing = np.isnan(joint)
@@ -454,7 +478,7 @@ def conditionals(joint: Floats, model: Gaussian) -> Iterator[MaskGroup]:
     for rows, own, columns in patterns_of(missing):
         covariance = np.linalg.inv(precision[columns[:, :, None], columns[:, None, :]])
         expected = np.empty((len(rows), columns.shape[1]))
-        step = max(_PATTERN_NUMBERS // columns.shape[1] ** 2, 1)
+        step = max(PATTERN_NUMBERS // columns.shape[1] ** 2, 1)
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
             right = pull[rows[block, None], columns[own[block]]]

@@ -35,7 +35,7 @@ from lacunar.observed.contract import SparseMissing as SparseMissing
 from lacunar.observed.contract import as_array as as_array
 from lacunar.observed.contract import float_dtype as float_dtype
 from lacunar.observed.contract import unmasked as unmasked
-from lacunar.observed.names import columns_by_name
+from lacunar.observed.names import cells_by_name, columns_by_name
 from lacunar.observed.numbers import Place, as_frame, frame_array, numbers_of, plain_arrow
 from lacunar.observed.numbers import is_missing as is_missing
 from lacunar.observed.stored import ObservedFile
@@ -173,6 +173,30 @@ def in_container(estimator: Any, rows: NDArray[np.float64], X: Any) -> Any:
         return rows
     names = getattr(estimator, "feature_names_in_", np.array([f"x{j}" for j in range(rows.shape[1])], dtype=object))
     return ADAPTERS_MANAGER.adapters[wish].create_container(rows, X, columns=names)
+
+
+def column_names(estimator: Any) -> list[str]:
+    """Names of the columns of `fit`: x0, x1, ... where they had none."""
+    return [
+        str(name)
+        for name in getattr(estimator, "feature_names_in_", (f"x{j}" for j in range(estimator.n_features_in_)))
+    ]
+
+
+def cells_of(estimator: Any, X: Any, sparse_missing: SparseMissing) -> NDArray[Any]:
+    """The cells (m, d) of a table that an estimator has read, as users know them: numbers with NaN, or objects."""
+    columns = cells_by_name(estimator, X)
+    if columns is not None:
+        numbers = all(column.dtype.kind in "biuf" for column in columns)
+        cells = np.empty((len(columns[0]), len(columns)), dtype=np.float64 if numbers else object)
+        for j, column in enumerate(columns):
+            cells[:, j] = column
+        return cells
+    if not (sp.issparse(X) or isinstance(X, Observed)):
+        array = np.asarray(unmasked(X))
+        if array.dtype.kind not in "biuf":
+            return np.asarray(unmasked(X), dtype=object)
+    return as_observed(X, sparse_missing=sparse_missing, warn_counts=False).to_dense().astype(np.float64)
 
 
 class TakesMissing(BaseEstimator):  # type: ignore[misc]

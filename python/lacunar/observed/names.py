@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v1 as nw
+import numpy as np
 
 from lacunar._log import warn_user
 from lacunar.observed.cells import cut, listed
@@ -66,6 +67,18 @@ def absent_columns(estimator: Any, X: Any) -> list[Any]:
     names = _names_of(frame)
     fitted_names = _fitted_names(estimator, names)
     return [] if fitted_names is None else match_names(names, fitted_names)[0]
+
+
+def cells_by_name(estimator: Any, X: Any) -> list[Any] | None:
+    """Columns (m,) of cells of a frame, those of `fit` in their order, None where absent; None for what is no frame. Says nothing of the names."""
+    frame = as_frame(X)
+    if frame is None:
+        return None
+    names = _names_of(frame)
+    table = nw.from_native(_renamed(frame, names), eager_only=True)
+    fitted_names = _fitted_names(estimator, names) or names
+    nothing = np.full(len(table), np.nan)
+    return [table[name].to_numpy() if name in names else nothing for name in fitted_names]
 
 
 def _native_names(frame: Any) -> list[Any]:
