@@ -25,7 +25,7 @@ class Explanation:
     `explain` of `LacunarClassifier`, `LacunarRegressor` and `GaussianRegressor` makes it. The base is what the model predicts of a row of which nothing is known;
     base and values of a row sum to its prediction. An entry that is missing adds 0.
 
-    Attributes
+    Parameters
     ----------
     values : ndarray of shape (m, d) or (m, d, outputs)
         What each entry adds. Several targets, and more than two classes, are outputs.
