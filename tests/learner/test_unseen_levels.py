@@ -181,3 +181,22 @@ def test_an_odd_cell_of_truth_values_is_missing_in_its_row_alone(door):
         found = model.predict(rows)
     np.testing.assert_array_equal(found, without)
     np.testing.assert_array_equal(np.delete(found, 4), np.delete(expected, 4))
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_level_of_one_row_is_out_of_fold_as_an_unseen_one(task):
+    """Its fold has not learned it: not as missing, which means a target of 9 here, but as the average over the levels that were learned."""
+    X, y = table(300)
+    rows = np.flatnonzero(X["colour"].notna())[::40]
+    X.loc[rows, "colour"] = [f"rare {k}" for k in range(len(rows))]
+    y[rows] = 2.0 + X["x"][rows] + (X["size"][rows] == "l")
+    options = {"members": ["boosting"], "cv": 3, "random_state": 0}
+    if task == "regression":
+        out_of_fold = LacunarRegressor(**options).fit(X, y).out_of_fold_
+        assert np.abs(np.ravel(out_of_fold)[rows] - y[rows]).max() < 3.0
+        missing = np.flatnonzero(X["colour"].isna())
+        assert np.ravel(out_of_fold)[missing].mean() > 7.0
+    else:
+        model = LacunarClassifier(**options).fit(X, np.where(y > 6, "high", "low"))
+        np.testing.assert_allclose(model.out_of_fold_.sum(axis=1), 1.0)
+        assert model.out_of_fold_[rows, 1].min() > 0.5  # "low"

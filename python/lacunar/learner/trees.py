@@ -25,7 +25,7 @@ from lacunar._trees import Boosting, Forest, Trees, on_grid
 from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE
-from lacunar.learner.views import Reads, TrainingSet, View, drawn
+from lacunar.learner.views import Reads, TrainingSet, View, drawn, over_levels, shares_of_levels
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, Word
 from lacunar.uncertainty.shift import log_softmax
@@ -176,6 +176,32 @@ class FoldModel:
         """After every iteration, summed over the rows held out."""
         return -self._counts * np.asarray(self.model.validation_score_)[1:]
 
+    def values(self, training: TrainingSet, n_iter: int) -> Floats:
+        """What the model says after so many iterations of the rows held out; of a level that it did not learn the average over those that it did."""
+        rows, known = _columns_of_rows(training, self.test), self._levels(training)
+
+        def predict(rows: Floats) -> Floats:
+            with one_openmp_thread():
+                return _values_after(self.model, n_iter, rows, training.n_classes)
+
+        def of_draws(places: Ints, columns: Ints) -> list[Floats]:
+            shares = shares_of_levels(max(len(known[j]) for j in columns))
+            drawn = np.tile(rows[places], (len(shares), 1))
+            for j in columns:
+                levels = known[j][(shares * len(known[j])).astype(np.intp)]
+                drawn[:, j] = np.repeat(levels, len(places))
+            return np.split(predict(drawn), len(shares))
+
+        absent = np.zeros(rows.shape, dtype=bool)
+        for j, levels in known.items():
+            absent[:, j] = ~np.isnan(rows[:, j]) & ~np.isin(rows[:, j], levels)
+        return over_levels(predict(rows), absent, of_draws, logs=bool(training.n_classes))
+
+    def _levels(self, training: TrainingSet) -> dict[int, Floats]:
+        """Of every column of categories of which something was learned the levels that were."""
+        columns = {int(j): np.unique(self._learned[0][:, j]) for j in np.flatnonzero(_categorical(training))}
+        return {j: levels[~np.isnan(levels)] for j, levels in columns.items() if not np.isnan(levels).all()}
+
     def grow(self, iterations: int, patience: int | None = None) -> None:
         """To so many iterations, fewer where `patience` of them gained nothing on the rows held out."""
         if iterations <= self.n_iter:
@@ -260,11 +286,7 @@ class Grown:
         tested = training.tested
         values = np.zeros((len(tested), max(training.n_classes, 1)))
         for fold in self.folds:
-            rows = _columns_of_rows(training, fold.test)
-            with one_openmp_thread():
-                values[np.searchsorted(tested, fold.test)] = _values_after(
-                    fold.model, self.n_iter, rows, training.n_classes
-                )
+            values[np.searchsorted(tested, fold.test)] = fold.values(training, self.n_iter)
         return values
 
 

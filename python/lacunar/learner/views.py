@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -207,6 +207,26 @@ def drawn(labels: Ints | None, n: int, share: float, fewest: int, seed: int) -> 
     return np.sort(order[place < np.repeat(enough, sizes)])
 
 
+def shares_of_levels(n_levels: int) -> Floats:
+    """Where the levels stand that a row with an unseen one is predicted with, as shares of their number."""
+    n_drawn = min(n_levels, _MOST_DRAWN)
+    return np.asarray((np.arange(n_drawn) + 0.5) / n_drawn)
+
+
+def over_levels(
+    values: Floats, unseen: NDArray[np.bool_], of_draws: Callable[[Ints, Ints], Sequence[Floats]], *, logs: bool
+) -> Floats:
+    """Values (m, k) in which rows with unseen levels in some columns, `unseen` (m, d), have the mean of those with levels of training.
+
+    `of_draws` gives these for rows that lack the same columns, one array a level. Of `logs` the mean is that of the probabilities.
+    """
+    for columns in np.unique(unseen[unseen.any(axis=1)], axis=0):
+        rows = np.flatnonzero((unseen == columns).all(axis=1))
+        draws = of_draws(rows, np.flatnonzero(columns))
+        values[rows] = np.log(np.mean(np.exp(draws), axis=0)) if logs else np.mean(draws, axis=0)
+    return values
+
+
 class TableViews(BaseEstimator):  # type: ignore[misc]
     """Any table as a `View`: an encoder, the scales of its columns, and the levels that become columns.
 
@@ -402,20 +422,18 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         A level that comes anew is as one drawn from all levels, of which those of training are a sample, however many rows they have. Of `logs` the
         mean is that of the probabilities. Of more than 32 levels 32, evenly spaced, are taken.
         """
-        values, unseen = predict(view), self._unseen(view.T)
-        for columns in np.unique(unseen[unseen.any(axis=1)], axis=0):
-            rows = np.flatnonzero((unseen == columns).all(axis=1))
-            draws = [predict(drawn) for drawn in self._drawn(view.take(rows), np.flatnonzero(columns))]
-            values[rows] = np.log(np.mean(np.exp(draws), axis=0)) if logs else np.mean(draws, axis=0)
-        return values
+
+        def of_draws(rows: Ints, columns: Ints) -> list[Floats]:
+            return [predict(drawn) for drawn in self._drawn(view.take(rows), columns)]
+
+        return over_levels(predict(view), self._unseen(view.T), of_draws, logs=logs)
 
     def _drawn(self, view: View, columns: Ints) -> Iterator[View]:
         """The view with one after another of the levels of training in some columns of T."""
         n_levels = np.array([self._n_levels(j) for j in columns])
-        n_drawn = min(int(n_levels.max()), _MOST_DRAWN)
-        for draw in range(n_drawn):
+        for share in shares_of_levels(int(n_levels.max())):
             T, Z = view.T.copy(), view.Z.copy()
-            T[:, columns] = np.floor((draw + 0.5) / n_drawn * n_levels)
+            T[:, columns] = np.floor(share * n_levels)
             for j in columns:
                 Z[:, self.places_ == j] = self._block(T[:, j], j)
             yield View(Z, T)
