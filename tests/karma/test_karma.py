@@ -182,7 +182,7 @@ def test_other_solvers_calibrate_on_rows_that_they_left_out(loss, solver):
     X, y = table(n=120)
     codes = np.digitize(y, [-0.5, 0.5])
     model = KarmaClassifier(loss=loss, solver=solver, tol=1e-6).fit(X, codes)
-    plain = KarmaClassifier(loss=loss, solver=solver, tol=1e-6)._fit(X, codes, None, calibrated=False)
+    plain = KarmaClassifier(loss=loss, solver=solver, tol=1e-6)._fit(X, codes, None, searched=True)
     bound = np.sqrt(2e-6 * 120)  # of v by strong convexity, the objective being at most the number of rows at v = 0
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=bound)
     held = model._left_out(codes)
@@ -191,7 +191,7 @@ def test_other_solvers_calibrate_on_rows_that_they_left_out(loss, solver):
     for fold in folds:
         without = np.ones(120)
         without[fold] = 1e-9  # the columns and the kernel are those of all rows
-        values.append(KarmaClassifier(loss=loss, solver="gram", tol=1e-7)._fit(X, codes, None, calibrated=False))
+        values.append(KarmaClassifier(loss=loss, solver="gram", tol=1e-7)._fit(X, codes, None, searched=True))
         values[-1] = _values_with(values[-1], X, codes, without)[fold]
     found = slope_by_definition(np.concatenate(values), codes[held], np.ones(len(held)))
     assert model.calibration_[0] == pytest.approx(found, abs=0.03)

@@ -261,3 +261,45 @@ def test_the_core_asks_for_the_same_pieces():
         _core.dual_ascend(gram, ones, ones, "absolute", np.zeros(2), ones, np.zeros(2), 1, 0.1)
     for loss in LOSSES:
         assert losses.has(loss, "slope")
+
+
+def noisy_rows(n, seed=0, d=40):
+    """Rows of rank 4 with holes, a fifth of whose labels are wrong, and 2,000 more."""
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(n + 2000, 4))
+    X = a @ rng.normal(size=(4, d))
+    X[rng.random(X.shape) < 0.7] = np.nan
+    y = (a[:, 0] > 0) ^ (rng.random(len(a)) < 0.2)
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def test_many_rows_end_where_rows_held_out_say_so():
+    X, y, X_new, y_new = noisy_rows(22_000)
+    early, exact = KarmaClassifier().fit(X, y), KarmaClassifier(solver="primal").fit(X, y)
+    assert early.solver_ == exact.solver_ == "primal"
+    assert early.n_iter_ < exact.n_iter_
+    assert early.score(X_new, y_new) > exact.score(X_new, y_new)
+    twin = KarmaOnlineClassifier(random_state=0).fit(X, y)
+    assert early.score(X_new, y_new) >= twin.score(X_new, y_new) - 0.005
+    np.testing.assert_array_equal(KarmaClassifier(n_jobs=2).fit(X, y).predict_proba(X_new), early.predict_proba(X_new))
+    np.testing.assert_array_equal(
+        KarmaClassifier().fit(Observed.from_dense(X), y).decision_function(X_new), early.decision_function(X_new)
+    )
+    log_loss = -np.log(early.predict_proba(X_new)[np.arange(len(y_new)), y_new.astype(int)]).mean()
+    assert log_loss < 0.98 * np.log(2)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_many_numbers_without_noise_go_on_to_all_of_C(loss):
+    X, _, X_new, _ = noisy_rows(21_000)
+    weights = np.random.default_rng(1).normal(size=X.shape[1])
+    y, y_new = (np.nansum(table * weights, axis=1) for table in (X, X_new))
+    early, exact = (KarmaRegressor(loss=loss, solver=solver, n_jobs=1).fit(X, y) for solver in ("auto", "primal"))
+    assert 1 - early.score(X_new, y_new) < 1.1 * (1 - exact.score(X_new, y_new)) + 1e-4
+
+
+def test_a_search_fits_its_own_C_to_the_end():
+    X, y, X_new, _ = noisy_rows(21_000)
+    searched = KarmaClassifier(C=0.5)._fit(X, y, None, searched=True)
+    exact = KarmaClassifier(C=0.5, solver="primal").fit(X, y)
+    np.testing.assert_array_equal(searched.decision_function(X_new), exact.decision_function(X_new))

@@ -22,6 +22,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.karma.calibrate import logistic_probabilities, probabilities
+from lacunar.karma.held_out import GAIN, PATH, HeldOut, Reached
 from lacunar.karma.losses import has, refuse_loss, solves
 from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished
 from lacunar.karma.support import OnlineModel
@@ -51,6 +52,9 @@ MEMORY = 2**31  # bytes of a Gram with the copy that is factorised, and of a wei
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
 _LEFT_OUT_WEIGHT = 1e-9  # of a row that is left out, in units of its weight
 _ROUGH = 10  # times the tolerance, to which the rows without some others are solved
+_MANY_ROWS = 20_000  # from which on "auto" stops where rows that are held out say so
+_HELD_OUT, _ENOUGH, _MOST_HELD_OUT = 0.02, 300, 20_000  # share of the rows that are left out, and their number
+_ENOUGH_TO_STOP = 2000  # of them where they say when to stop
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
 
 
@@ -273,6 +277,15 @@ class KarmaBatch(KarmaBase):
                 f"Use {gram}{self._online} (any number), or gamma=3."
             )
 
+    def _solves_exactly(self, n_rows: int) -> bool:
+        """Whether "primal" goes to the minimum: for few rows, and where it is asked for by name."""
+        return self.solver != "auto" or n_rows < _MANY_ROWS
+
+    def _n_held_out(self, n_rows: int) -> int:
+        """Number of rows of a weight table, of so many, that are left out of a fit."""
+        least = min(_ENOUGH, n_rows / 5) if self._solves_exactly(n_rows) else _ENOUGH_TO_STOP
+        return int(np.clip(_HELD_OUT * n_rows, least, _MOST_HELD_OUT)) or 1
+
     def _forget(self) -> None:
         """Drop what an earlier fit by another solver learned."""
         names = ("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_", "calibration_")
@@ -303,9 +316,12 @@ class KarmaBatch(KarmaBase):
         weight: Floats,
         left_out: NDArray[np.intp] | None = None,
         unit: float = 1.0,
+        exact: bool = True,
     ) -> Floats | None:
         """Dual coordinate ascent on the weight table, with C in this unit; what comes back are values of the rows
         `left_out` without them.
+
+        To the minimum where `exact`, else along the path of `HeldOut`, which these rows end.
         """
 
         def report(sweep: int, gap: float) -> None:
@@ -330,12 +346,53 @@ class KarmaBatch(KarmaBase):
             "n_threads": thread_count(self.n_jobs),
             "progress": report,
         }
-        result = engine.ascend(rows, targets, self.C * unit * weight, **options)
+        upper = self.C * unit * weight
+        if not exact and left_out is not None:
+            return self._ascend_path(engine, rows, targets, upper, left_out, options)
+        result = engine.ascend(rows, targets, upper, **options)
         values = None if left_out is None else self._without(engine, rows, targets, weight, left_out, result, options)
-        self._store(engine)
-        self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)
+        self._store_ascent(engine, result, result.n_iter)
         warn_if_unfinished([result], self.loss, self.tol)
         return values
+
+    def _ascend_path(
+        self,
+        engine: PrimalModel,
+        rows: Observed,
+        targets: Floats,
+        upper: Floats,
+        left_out: NDArray[np.intp],
+        options: dict[str, Any],
+    ) -> Floats:
+        """C grows as long as the rows `left_out` gain by it, and so do the sweeps at the last one; a last sweep has
+        these rows too.
+        """
+        without = upper.copy()
+        without[left_out] *= _LEFT_OUT_WEIGHT
+        held_out = HeldOut(engine, rows[left_out], targets[left_out], upper[left_out], options["n_threads"])
+        best, result, n_iter = None, None, 0
+        for share, sweeps in PATH.items():
+            held_out.begin(sweeps, np.inf if best is None else best.loss)
+            result = engine.ascend(rows, targets, share * without, before=result, until=held_out, **options)
+            n_iter += result.n_iter
+            say(self.verbose, "[primal] %g C: loss of rows held out %.4g", share, held_out.loss)
+            reached = Reached(share, held_out.loss, result.coef.copy(), engine.first.copy())
+            gained = best is None or reached.loss < (1 - GAIN) * best.loss
+            best = reached if best is None or reached.loss < best.loss else best
+            if not gained:
+                break
+        assert best is not None
+        engine.go_to(best.table)
+        values = engine.decide(rows[left_out], n_threads=options["n_threads"])
+        engine.rho /= best.share
+        before = AscentResult(best.coef, np.inf, np.empty(0), np.empty(0), 0, False)
+        last = engine.ascend(rows, targets, best.share * upper, before=before, **options | {"max_iter": 1})
+        self._store_ascent(engine, last, n_iter + 1)
+        return values
+
+    def _store_ascent(self, engine: PrimalModel, result: AscentResult, n_iter: int) -> None:
+        self._store(engine)
+        self.n_iter_, self.gap_ = int(n_iter), float(result.gap)
 
     def _without(
         self,

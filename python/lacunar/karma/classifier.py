@@ -22,7 +22,6 @@ from lacunar.observed.rules import LABELS, Array, Rule, Sometimes, floats
 
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
 _ENOUGH = 300  # rows left out, beyond which a third of them are
-_HELD_OUT, _MOST_HELD_OUT = 0.02, 20_000  # share of the rows of a weight table
 _FOLDS, _MOST_CROSSED = 5, 1000  # rows of folds that are solved again
 
 
@@ -60,7 +59,9 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     solver : {"auto", "gram", "primal"}, default="auto"
         "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
         a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
-        and measurements: docs/measured/karma-solvers.md).
+        and measurements: docs/measured/karma-solvers.md). From 20,000 rows on "auto" does not go to the minimum: its weight
+        table goes from C / 100 to C / 10 and C as long as the loss of rows that are held out falls, then learns these rows
+        too. `solver="primal"` goes to the minimum.
     tol : float, default=1e-3
         Relative duality gap at which the iterative losses and "primal" stop. Below 1e-4, and for the squared loss, the weight
         table is float64, else float32.
@@ -92,7 +93,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     state_ : dict
         The weight table, from which `KarmaOnlineClassifier.begin_at` goes on.
     gap_ : float
-        Relative duality gap reached.
+        Relative duality gap reached, at the share of C where the fit ended.
     calibration_ : ndarray of shape (1 + outputs,)
         a and zeros, of `predict_proba`; absent with `loss="logistic"` and for one class.
     n_rows_seen_ : int
@@ -214,10 +215,12 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         self : KarmaClassifier
             After an error or an interrupt the model is as before the call.
         """
-        return self._fit(X, y, sample_weight, calibrated=True)
+        return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, calibrated: bool) -> KarmaClassifier:
-        """`fit`; not `calibrated` it leaves out what probabilities need."""
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, searched: bool = False) -> KarmaClassifier:
+        """`fit`; of a kernel and a C that a search has chosen it goes to the minimum, and leaves out what probabilities
+        need.
+        """
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classification_targets(labels)
         table, labels, weight, index = weighted_rows(sample_weight, table, labels)
@@ -231,14 +234,16 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
             self._keep(rows, np.zeros((len(y_encoded), 1)), index, y_encoded)
             return self
         self.solver_ = self._choose_solver(rows, self._n_outputs())
-        left_out = self._left_out(y_encoded) if calibrated and self.loss != "logistic" else None
+        exact = searched or self._solves_exactly(len(y_encoded))
+        calibrated = not searched and self.loss != "logistic"
+        left_out = self._left_out(y_encoded) if calibrated or not exact else None
         if self.solver_ == "primal":
-            values = self._ascend(rows, one_vs_rest(y_encoded, n_classes), upper, left_out)
+            values = self._ascend(rows, one_vs_rest(y_encoded, n_classes), upper, left_out, exact=exact)
         elif has(self.loss, "closed_form") and left_out is not None:
             values = self._solve_ridge(rows, y_encoded, upper, np.minimum(1.0, 1.0 / weight), index, left_out)
         else:
             values = self._solve_dual(rows, y_encoded, upper, index, left_out)
-        if left_out is not None and values is not None:
+        if calibrated and left_out is not None and values is not None:
             self.calibration_ = fit_calibration(values, y_encoded[left_out], upper[left_out], shifted=False)
         return self
 
@@ -247,7 +252,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         n = len(y_encoded)
         order = drawn_order(n, y_encoded, self.random_state)
         if self.solver_ == "primal":
-            return np.sort(order[: int(np.clip(_HELD_OUT * n, min(_ENOUGH, n / 5), _MOST_HELD_OUT)) or 1])
+            return np.sort(order[: self._n_held_out(n)])
         if has(self.loss, "closed_form"):
             return np.sort(order[: max(_ENOUGH, n // 3)])
         folds = np.array_split(order, _FOLDS)

@@ -472,7 +472,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         return KarmaClassifier(class_weight=self.class_weight, **self._model_params(trial))
 
     def _fitted(self, model: KarmaClassifier, X: Observed, y: NDArray[Any], weight: Floats) -> KarmaClassifier:
-        return model._fit(X, y, weight, calibrated=False)  # the search calibrates its values
+        return model._fit(X, y, weight, searched=True)  # the search calibrates its values
 
     def _values_of(self, model: Any, X: Observed) -> Floats:
         values: Floats = model.decision_function(X).reshape(X.shape[0], -1)
@@ -638,8 +638,7 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         return KarmaRegressor(**self._model_params(trial))
 
     def _fitted(self, model: KarmaRegressor, X: Observed, y: NDArray[Any], weight: Floats) -> KarmaRegressor:
-        fitted: KarmaRegressor = model.fit(X, y, weight)
-        return fitted
+        return model._fit(X, y, weight, searched=True)
 
     def _values_of(self, model: Any, X: Observed) -> Floats:
         values: Floats = model.predict(X).reshape(X.shape[0], -1) - self.intercept_

@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._state import all_or_nothing, whole_answers
-from lacunar.karma.base import KarmaBatch, KarmaNumbers, penalty_unit, weighted_rows
+from lacunar.karma.base import KarmaBatch, KarmaNumbers, drawn_order, penalty_unit, weighted_rows
 from lacunar.karma.solvers import solve_ridge
 from lacunar.observed.door import validate_X_y
 from lacunar.observed.rules import COUNT, OneOrMany, Rule, Sometimes
@@ -49,7 +49,9 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     solver : {"auto", "gram", "primal"}, default="auto"
         "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
         a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
-        and measurements: docs/measured/karma-solvers.md).
+        and measurements: docs/measured/karma-solvers.md). From 20,000 rows on "auto" does not go to the minimum: its weight
+        table goes from C / 100 to C / 10 and C as long as the loss of rows that are held out falls, then learns these rows
+        too. `solver="primal"` goes to the minimum.
     tol : float, default=1e-3
         Relative duality gap at which "primal" stops. Below 1e-4, and for the squared loss, its table is float64, else float32.
     max_iter : int, default=1000
@@ -79,7 +81,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     state_ : dict
         The weight table, from which `KarmaOnlineRegressor.begin_at` goes on.
     gap_ : float
-        Relative duality gap reached.
+        Relative duality gap reached, at the share of C where the fit ended.
     n_rows_seen_ : int
         Rows learned from.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
@@ -191,6 +193,10 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         self : KarmaRegressor
             After an error or an interrupt the model is as before the call.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, searched: bool = False) -> KarmaRegressor:
+        """`fit`; of a kernel and a C that a search has chosen it goes to the minimum."""
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing, y_numeric=True, multi_output=True)
         table, target, weight, index = weighted_rows(sample_weight, table, target.astype(np.float64))
         self._forget()
@@ -199,7 +205,13 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         centred = (target - self.intercept_).reshape(len(target), -1)
         self.solver_ = self._choose_solver(rows, centred.shape[1])
         if self.solver_ == "primal":
-            self._ascend(rows, centred, weight, unit=penalty_unit(self.loss, centred, weight))
+            exact = searched or self._solves_exactly(len(centred))
+            left_out = (
+                None
+                if exact
+                else np.sort(drawn_order(len(centred), None, self.random_state)[: self._n_held_out(len(centred))])
+            )
+            self._ascend(rows, centred, weight, left_out, penalty_unit(self.loss, centred, weight), exact)
             return self
         self._keep_rows(rows, solve_ridge(self._gram(rows), centred, 1.0, self.C * weight), index)
         self.n_support_, self.n_iter_ = len(self.support_), 1

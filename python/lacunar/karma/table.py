@@ -252,11 +252,13 @@ class PrimalModel(AlgorithmOne):
         n_threads: int = 1,
         progress: Callable[[int, float], None] | None = None,
         before: AscentResult | None = None,
+        until: Callable[[], bool] | None = None,
     ) -> AscentResult:
         """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative duality gap.
 
         The same objective as the solvers over a Gram; afterwards the model is its solution. It goes on from what it
-        found `before` on the same rows with other `upper`. O(o^2) a row and sweep.
+        found `before` on the same rows with other `upper`, and ends without a gap after a sweep where `until()`. O(o^2)
+        a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
@@ -279,6 +281,9 @@ class PrimalModel(AlgorithmOne):
                 raise overflowed(bad)
             if progress is not None:
                 progress(sweep, float(met.max()))
+            if until is not None and until():
+                result = result._replace(n_iter=sweep)
+                break
             # The gap after a sweep is what the sweep met, less about what it gained on the one before.
             gained = np.divide(met, last, out=np.ones_like(met), where=last > 0)
             likely = met * np.clip(1.1 * gained, 0.4, 1.0)

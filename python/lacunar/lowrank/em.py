@@ -74,9 +74,10 @@ def run_em(
     max_iter: int,
     tol: float = -1.0,
     progress: Progress | None = None,
+    until: Callable[[_State], bool] | None = None,
 ) -> tuple[_State, int, bool]:
-    """At most `max_iter` steps, until one changes the state by at most `tol`: the last state, how many steps, and
-    whether they settled.
+    """At most `max_iter` steps, until one changes the state by at most `tol` or is the last by `until`: the last state,
+    how many steps, and whether they settled.
 
     `step(state)` returns the next state and the size of the change; `progress` hears of both.
     """
@@ -84,7 +85,7 @@ def run_em(
         state, change = step(state)
         if progress is not None:
             progress(n_iter, change)
-        if change <= tol:
+        if change <= tol or (until is not None and until(state)):
             return state, n_iter, True
     return state, max_iter, False
 
@@ -222,13 +223,15 @@ def fit_em(
     least_noise: float = _LEAST_NOISE,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    until: Callable[[LowRankGaussian], bool] | None = None,
 ) -> Fit:
     """Maximum likelihood of probabilistic PCA on the observed entries (Tipping and Bishop 1999, with missing entries).
 
     With `mean`, column means are parameters too: means of what happens to be observed are off by what is not. A row of
     `weight` (n,) w counts as w equal rows; it needs rows in memory. `relax` below 2 multiplies every step: EM shrinks
     the distance to its limit by factors in [0, 1), so that steps of 1.7 times the length arrive in about half as many
-    (Salakhutdinov and Roweis 2003). `least_noise` is the least noise variance, in units of the mean square of an entry.
+    (Salakhutdinov and Roweis 2003). `least_noise` is the least noise variance, in units of the mean square of an entry. Steps end too where
+    `until(model)` says so.
     O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every
     part's sums.
     """
@@ -258,9 +261,14 @@ def fit_em(
         change = _norm(loadings - old) / max(_norm(loadings), 1e-300)
         return (loadings[:, :d], loadings[:, d] if mean else centre, noise), change
 
+    def model_of(state: tuple[Floats, Floats, float]) -> LowRankGaussian:
+        basis, centre, noise = state
+        return LowRankGaussian(centre, basis.T, noise, noise)
+
+    last = None if until is None else lambda state: until(model_of(state))
     first = (start.basis, start.mean, start.ridge)
-    (basis, centre, noise), n_iter, converged = run_em(step, first, max_iter=max_iter, tol=tol, progress=progress)
-    return Fit(LowRankGaussian(centre, basis.T, noise, noise), n_iter, converged, n_singular)
+    state, n_iter, converged = run_em(step, first, max_iter=max_iter, tol=tol, progress=progress, until=last)
+    return Fit(model_of(state), n_iter, converged, n_singular)
 
 
 def _norm(x: Floats) -> float:

@@ -247,6 +247,11 @@ def fit_chosen(
     return fit_em(rows, rank, rng=rng, mean=True, max_iter=steps, tol=tol, relax=RELAX, n_jobs=n_jobs)
 
 
+def most_cells(d: int) -> int:
+    """Observed entries of the rows that are looked at first, of a table of d columns."""
+    return max(_CELLS_A_COLUMN * d, _LEAST_CELLS)
+
+
 def sampled_rows(
     rows: Observed, rng: np.random.Generator, labelled: NDArray[np.bool_] | None = None
 ) -> NDArray[np.intp] | None:
@@ -254,7 +259,7 @@ def sampled_rows(
 
     Rows that are `labelled` (n,) have their share, and as many as there are up to half of the sample.
     """
-    most, n = max(_CELLS_A_COLUMN * rows.shape[1], _LEAST_CELLS), rows.shape[0]
+    most, n = most_cells(rows.shape[1]), rows.shape[0]
     if rows.nnz <= most:
         return None
     order, size = rng.permutation(n), -(-n * most // rows.nnz)

@@ -114,9 +114,16 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
 
         Columns of one value are left out, unless rows that come `later` may have others.
         """
+        return self._begin_with(*self._read(X, y), later=later)
+
+    def _read(self, X: Any, y: Any) -> Labelled:
+        """Rows and labels of a new fit, checked."""
         rows = self._check_rows(X, reset=True)
         labels, self.one_target_ = self._check_labels(y, rows)
         self._check_rank(rows.shape[1])
+        return rows, labels
+
+    def _begin_with(self, rows: Observed, labels: Floats, *, later: bool = False) -> Labelled:
         self._fit_columns(rows, later=later)
         self._fit_label_means(*label_totals(labels))
         centred = labels - self.label_mean_
@@ -167,6 +174,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         `rows` are standardised, with centred labels.
         """
         model = fit.model
+        self.n_components_ = len(model.components)
         self.ridge_, self.tau_ = float(model.ridge), float(model.prior)
         self.sigma2_ = None if model.noise is None else float(model.noise)
         self.n_iter_, self.converged_, self.n_singular_ = fit.n_iter, fit.converged, fit.n_singular

@@ -4,26 +4,40 @@ squares.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from numbers import Integral, Real
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._log import say
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
+from lacunar.lowrank.drawn import DrawnRows, Shares, drawn, gathered
 from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
+from lacunar.lowrank.hidden import RELAX, most_cells
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import FileParts, RowParts, adopt_columns, agree_targets, columns_of
+from lacunar.lowrank.parts import FileParts, InMemory, RowParts, adopt_columns, agree_targets, columns_of, in_parts
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, label_squares, label_totals
+from lacunar.lowrank.supervised import (
+    LABEL_STEPS,
+    LabelJudge,
+    Labels,
+    append_labels,
+    fit_supervised,
+    labels_gain,
+    supervised_start,
+    with_label_columns,
+)
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
+
+_MANY_ROWS = 20_000  # from which on a fit begins at a sample of the rows
 
 
 @whole_answers
@@ -43,10 +57,11 @@ class SLRMRegressor(SubspaceRegression):
     solver : {"em", "als"}, default="em"
         "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating least squares with a
         learned ridge.
-    lam1 : "inf" or float, default="inf"
+    lam1 : "auto", "inf" or float, default="auto"
         Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of
         (5)). Infinite: the subspace does not see labels. A small one helps where y depends on a direction of little
-        variance.
+        variance. "auto" is infinite, unless labels of rows that are held out are predicted better with a weight of .1
+        and one direction more a target. ("als" always has it infinite.)
     alpha : "auto" or float, default="auto"
         Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out, and with finite `lam1` the w that EM
         learned with the subspace.
@@ -90,8 +105,9 @@ class SLRMRegressor(SubspaceRegression):
     spread_scale_ : ndarray of shape (targets,)
         Share of that which is an error of y: 1 where y is linear in a.
     n_components_ : int
+        Dimension of the subspace, with the directions that `lam1="auto"` adds.
     n_iter_, n_singular_ : int
-        Steps, and rows whose latent coordinates were not unique.
+        Steps over all rows, and rows whose latent coordinates were not unique.
     converged_ : bool
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (D,)
@@ -111,7 +127,10 @@ class SLRMRegressor(SubspaceRegression):
     (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm of w, which therefore selects nothing: the
     penalty is a ridge. For classes there is `KarmaClassifier`.
 
-    A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3).
+    A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3). From 20,000 rows on "em" begins
+    at the model of a sample of rows with 2,000 entries a column, and ends where labels of the sample that are held out
+    gain less than 1e-4 of their error; rows are drawn by a hash of what they hold, so that neither their order nor how
+    they are stored matters. `lam1="auto"` adds at most five times ten steps on the rows, or the sample.
 
     References
     ----------
@@ -134,7 +153,7 @@ class SLRMRegressor(SubspaceRegression):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
         "solver": [StrOptions({"em", "als"})],
-        "lam1": [StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
+        "lam1": [StrOptions({"auto", "inf"}), Interval(Real, 0, None, closed="neither")],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -146,7 +165,7 @@ class SLRMRegressor(SubspaceRegression):
         n_components: int | None = None,
         *,
         solver: Literal["em", "als"] = "em",
-        lam1: float | Literal["inf"] = "inf",
+        lam1: float | Literal["auto", "inf"] = "auto",
         alpha: float | Literal["auto"] = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -187,8 +206,9 @@ class SLRMRegressor(SubspaceRegression):
         self
         """
         if not isinstance(X, ObservedFile):
-            rows = self._begin(X, y)
-            self._store(self._fit_subspace(rows), rows, self.alpha)
+            checked = self._read(X, y)
+            rows = self._begin_with(*checked)
+            self._store(self._fit_table(rows, InMemory(checked)), rows, self.alpha)
             return self
         if y is not None or not X.has_labels:
             raise ValueError(
@@ -223,12 +243,12 @@ class SLRMRegressor(SubspaceRegression):
         return self._fit_parts(parts)
 
     def _fit_parts(self, parts: RowParts) -> SLRMRegressor:
-        table = self._ready_parts(parts)
-        self._store(self._fit_subspace(table), table, self.alpha)
+        table, checked = self._ready_parts(parts)
+        self._store(self._fit_table(table, checked), table, self.alpha)
         return self
 
-    def _ready_parts(self, parts: RowParts) -> RowParts:
-        """Standardised rows and centred labels, whose means and scales are those of a new fit."""
+    def _ready_parts(self, parts: RowParts) -> tuple[RowParts, RowParts]:
+        """Standardised rows and centred labels, whose means and scales are those of a new fit; and what was checked."""
         tables = parts.map(_check_part, clone(self))
         columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
         self._check_rank(adopt_columns(self, list(columns)))
@@ -237,16 +257,78 @@ class SLRMRegressor(SubspaceRegression):
         self._fit_label_means(*tables.total(_label_totals))
         ready = tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
         self._fit_label_scales(*ready.total(_label_squares))
-        return ready
+        return ready, tables
 
-    def _fit_subspace(self, rows: Labelled | RowParts, relax: float = 1.0, start: Fit | None = None) -> Fit:
+    def _fit_table(self, table: Labelled | RowParts, checked: RowParts) -> Fit:
+        """The model of standardised rows; of many rows by a few steps from the model of a sample, and with directions of
+        the labels where they gain.
+
+        `checked` are the rows and labels as they came, by which samples are drawn.
+        """
+        choosing = self.lam1 == "auto" and bool(np.any(self.labelled_))
+        if self.solver == "als" or not (choosing or self.lam1 in ("auto", "inf")):
+            return self._fit_subspace(table)
+        shares = self._shares(checked)
+        sample = None
+        if choosing or min(shares.labelled, shares.others) < 1:
+            chosen = checked.map(drawn, shares).map(_ready_drawn, *self._columns(), self.label_mean_, self.n_jobs)
+            sample = gathered(chosen)
+        if sample is None or min(shares.labelled, shares.others) >= 1:
+            return self._fit_few(table, sample)
+        return self._fit_many(table, sample)
+
+    def _fit_few(self, table: Labelled | RowParts, sample: RowParts | None) -> Fit:
+        plain, labels = self._fit_subspace(table), self._labels()
+        if sample is None or not labels_gain(sample, plain, labels, **self._ends()):
+            return plain
+        rows = in_parts(table)
+        start = supervised_start(rows, plain, labels)
+        return fit_supervised(rows, start, labels, self._progress("SLRM label step"), **self._ends())[0].rotated()
+
+    def _fit_many(self, table: Labelled | RowParts, sample: RowParts) -> Fit:
+        labels, judge = self._labels(), LabelJudge(sample, self._labels())
+        rows = sample.map(_labelled, keep=False)
+        plain = self._fit_subspace(rows, RELAX)
+        if self.lam1 != "auto" or not labels_gain(sample, plain, labels, **self._ends()):
+            return self._fit_subspace(table, RELAX, plain, judge)
+        start = fit_supervised(rows, supervised_start(rows, plain, labels), labels, **self._ends())[1]
+        ends = self._ends() | {"until": judge}
+        return fit_supervised(in_parts(table), start, labels, self._progress("SLRM label step"), **ends)[0].rotated()
+
+    def _shares(self, checked: RowParts) -> Shares:
+        """The share of the rows that make a first model: all, or as many as hold 2,000 entries a column."""
+        n, nnz, n_labelled = (int(total) for total in checked.total(_sizes))
+        most = most_cells(len(self.mean_))
+        if n < _MANY_ROWS or nnz <= 2 * most:
+            return Shares(1.0, 1.0, 0)
+        seed = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
+        share = most / nnz
+        labelled = min(max(share, share * n / (2 * max(n_labelled, 1))), 1.0)
+        return Shares(labelled, share, seed)
+
+    def _labels(self) -> Labels:
+        return Labels(self.alpha, self.label_scale_, self.n_jobs)
+
+    def _ends(self) -> dict[str, Any]:
+        """Where steps with labels end, if that is before their own number and tolerance."""
+        return {"max_iter": min(self.max_iter, LABEL_STEPS), "tol": self.tol}
+
+    def _fit_subspace(
+        self,
+        rows: Labelled | RowParts,
+        relax: float = 1.0,
+        start: Fit | None = None,
+        until: Callable[[LowRankGaussian], bool] | None = None,
+    ) -> Fit:
         """EM or ALS over rows with labels; with finite lam1 the standardised labels are columns of weight 1 /
         sqrt(lam1).
 
-        Steps of EM are `relax` times as long, and may begin at another fit, with its label weights.
+        Steps of EM are `relax` times as long, may begin at another fit, with its label weights, and end where
+        `until(model)`.
         """
-        joint = np.isfinite(float(self.lam1))
-        weights = 1 / (np.sqrt(float(self.lam1)) * self.label_scale_)
+        lam1 = np.inf if self.lam1 == "auto" else float(self.lam1)
+        joint = np.isfinite(lam1)
+        weights = 1 / (np.sqrt(lam1) * self.label_scale_)
         tables: Observed | RowParts
         if isinstance(rows, tuple):
             tables = append_labels(rows, weights) if joint else rows[0]
@@ -262,7 +344,7 @@ class SLRMRegressor(SubspaceRegression):
         }
         if self.solver == "em":
             first = None if start is None else with_label_columns(start, weights if joint else weights[:0])
-            fit = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
+            fit = fit_em(tables, self.n_components_, relax=relax, start=first, until=until, **options)
         else:
             fit = fit_als(tables, self.n_components_, **options)
         if joint:
@@ -286,27 +368,6 @@ class SLRMRegressor(SubspaceRegression):
         return (lambda step, change: say(1, "%s %d: change %.3g", what, step, change)) if self.verbose else None
 
 
-def with_label_columns(fit: Fit, weights: Floats) -> LowRankGaussian:
-    """The model that EM over `append_labels` begins with: the labels of `fit`, times `weights` (targets,), are further
-    columns.
-    """
-    model, k, targets = fit.model, len(fit.model.components), len(weights)
-    labels = np.zeros((targets, k)) if fit.weights is None else weights[:, None] * fit.weights.T[:targets]
-    basis, mean = np.vstack([model.basis, labels]), np.concatenate([model.mean, np.zeros(targets)])
-    return LowRankGaussian(mean, basis.T, model.ridge, model.noise)
-
-
-def append_labels(part: Labelled, weights: Floats) -> Observed:
-    """Rows with the known labels, times `weights` (targets,), as further columns: (5) is the factorisation of that
-    table.
-    """
-    rows, y = part
-    known = ~np.isnan(y)
-    labels = sp.csr_array(((weights * y)[known], np.nonzero(known)), shape=y.shape)
-    both = sp.hstack([rows.to_scipy(), labels], format="csr")
-    return Observed(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
-
-
 class _LabelledPart(NamedTuple):
     """Rows and labels of a part, checked."""
 
@@ -323,6 +384,22 @@ def _check_part(part: tuple[Any, Any], checker: SLRMRegressor) -> _LabelledPart:
     rows = checker._check_rows(table, reset=True)
     labels, one = checker._check_labels(y, rows)
     return _LabelledPart(rows, labels, (labels.shape[1], one), columns_of(checker))
+
+
+def _sizes(part: Labelled) -> tuple[int, int, int]:
+    """Numbers of rows, of entries, and of rows with a label."""
+    return part[0].shape[0], part[0].nnz, int((~np.isnan(part[1])).any(axis=1).sum())
+
+
+def _labelled(part: DrawnRows) -> Labelled:
+    return part.rows, part.labels
+
+
+def _ready_drawn(
+    part: DrawnRows, columns: ColumnScale, clip: float | None, label_mean: Floats, n_jobs: int | None
+) -> DrawnRows:
+    """Drawn rows, standardised, with centred labels."""
+    return DrawnRows(scale_columns(part.rows, columns, clip, n_jobs=n_jobs), part.labels - label_mean, part.keys)
 
 
 def _label_totals(part: _LabelledPart) -> tuple[Floats, Floats]:

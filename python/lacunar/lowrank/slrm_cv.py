@@ -112,7 +112,7 @@ def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit |
         return model
     table = model._begin(rows, y)
     if joint:
-        ((fit, _),) = _Judge(model, [model.lam1], None, start).subspaces(table)
+        ((fit, _),) = _Judge(model, [float(model.lam1)], None, start).subspaces(table)
     else:
         model.set_params(max_iter=min(model.max_iter, STEPS))
         fit = model._fit_subspace(table, RELAX, start)
