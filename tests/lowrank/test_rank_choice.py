@@ -106,7 +106,7 @@ def test_folds_over_rows_share_the_subspace_that_labels_do_not_tell_about(monkey
         for test in np.array_split(np.arange(120), 4):
             visible = y.copy()
             visible[test] = np.nan
-            alone = SLRMRegressor(rank, random_state=0).fit(seen, visible)
+            alone = SLRMRegressor(rank, lam1="inf", random_state=0).fit(seen, visible)
             errors.append(np.mean((alone.predict(seen) - y)[test] ** 2))
         np.testing.assert_allclose(shared, -np.mean(errors), rtol=0.02)
 
@@ -160,7 +160,7 @@ def test_scores_of_a_search_are_those_of_fits_to_the_end(shape, lam1):
 def test_the_model_of_a_search_is_as_good_as_one_of_all_steps():
     seen, y, _ = labelled(8000, 12, 4, 0.5, 0.3)
     model = SLRMRegressorCV([4], lam1=["inf"], random_state=0).fit(seen[:6000], y[:6000])
-    alone = SLRMRegressor(4, random_state=0).fit(seen[:6000], y[:6000])
+    alone = SLRMRegressor(4, lam1="inf", random_state=0).fit(seen[:6000], y[:6000])
     errors = [np.mean((each.predict(seen[6000:]) - y[6000:]) ** 2) for each in (model, alone)]
     assert errors[0] < 1.01 * errors[1]
 

@@ -12,7 +12,9 @@ from sklearn.pipeline import make_pipeline
 
 from lacunar import Observed
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV
+from lacunar.lowrank.drawn import folds_of, row_keys
 from lacunar.lowrank.ridge import lasso_on_sums
+from lacunar.observed import write_batches
 from lacunar.persistence import load_model, save_model
 
 
@@ -45,7 +47,7 @@ def test_it_predicts_better_than_imputing_means(name):
     plain = make_pipeline(SimpleImputer(), RidgeCV(np.logspace(-3, 5, 17))).fit(X, y)
     error = np.mean((model.predict(X_new) - y_new) ** 2)
     assert error < 0.7 * np.mean((plain.predict(X_new) - y_new) ** 2)
-    assert np.abs(model.components_ @ model.components_.T - np.eye(5)).max() < 1e-8
+    assert np.abs(model.components_ @ model.components_.T - np.eye(model.n_components_)).max() < 1e-8
     complete = model.inverse_transform(model.transform(X_new))
     with pytest.raises(ValueError, match="one column a component"):
         model.inverse_transform(np.zeros_like(X_new))
@@ -67,9 +69,10 @@ def test_labels_may_be_missing(name):
 def test_many_targets_are_one_fit(name):
     X, y, X_new, y_new = world(targets=3)
     y[::4, 1] = np.nan
-    model = clone(MODELS[name]).fit(X, y)
+    plain = clone(MODELS[name]).set_params(lam1="inf")  # labels that tell about the subspace do so together
+    model = clone(plain).fit(X, y)
     assert model.predict(X_new).shape == (500, 3)
-    one = clone(MODELS[name]).fit(X, y[:, 1])
+    one = clone(plain).fit(X, y[:, 1])
     np.testing.assert_allclose(model.predict(X_new)[:, 1], one.predict(X_new))
     assert model.score(X_new, y_new) > 0.5
 
@@ -205,3 +208,61 @@ def test_dimension_is_found_by_hidden_cells_without_labels():
     model = SLRMRegressorCV([1, 3, 12], lam1=["inf"], over="cells", cv=3, random_state=0).fit(X, np.full(400, np.nan))
     assert model.best_params_["n_components"] == 3
     assert model.transform(X).shape == (400, 3)
+
+
+def little_variance(n, seed=0, D=30, d=3):
+    """Rows of d directions, and one of little variance, which alone y depends on."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.normal(size=(D, d + 1)))[0] * np.sqrt(D / d)
+    a = rng.normal(size=(n + 500, d + 1))
+    X = (a * np.r_[np.full(d, 1.5), 0.4]) @ U.T + 0.5 * rng.normal(size=(len(a), D))
+    y = a[:, d] + 0.3 * rng.normal(size=len(a))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def test_labels_choose_a_direction_of_little_variance():
+    X, y, X_new, y_new = little_variance(300)
+    plain, model = (SLRMRegressor(3, lam1=lam1, random_state=0).fit(X, y) for lam1 in ("inf", "auto"))
+    errors = [np.mean((m.predict(X_new) - y_new) ** 2) for m in (plain, model)]
+    assert errors[1] < 0.7 * errors[0]
+    assert (plain.n_components_, model.n_components_) == (3, 4)
+    again = SLRMRegressor(3, random_state=0, n_jobs=2).fit(X[::-1], y[::-1])  # rows are held out by what they hold
+    np.testing.assert_allclose(again.predict(X_new), model.predict(X_new), rtol=1e-6)
+
+
+def test_labels_that_gain_nothing_leave_the_subspace_as_it_is():
+    X, _, X_new, _ = little_variance(300)
+    y = np.random.default_rng(1).normal(size=300)
+    plain, model = (SLRMRegressor(3, lam1=lam1, random_state=0).fit(X, y) for lam1 in ("inf", "auto"))
+    np.testing.assert_array_equal(plain.predict(X_new), model.predict(X_new))
+
+
+@pytest.mark.parametrize("lam1", ["inf", "auto"])
+def test_many_rows_are_fitted_in_a_few_steps(lam1, tmp_path):
+    X, y, X_new, y_new = little_variance(24_000)
+    y[::3] = np.nan
+    model = SLRMRegressor(3, lam1=lam1, random_state=0)
+    one = clone(model).fit(X, y)
+    assert one.n_iter_ <= 10
+    assert one.converged_
+    few = SLRMRegressor(3, lam1=lam1, random_state=0).fit(X[:4000], y[:4000])
+    error, least = (np.mean((m.predict(X_new) - y_new) ** 2) for m in (one, few))
+    assert error < 1.02 * least
+    cuts = [slice(start, start + 7000) for start in range(0, len(X), 7000)]
+    rows = write_batches(tmp_path / "rows", [(Observed.from_dense(X[cut]), y[cut]) for cut in cuts])
+    of_file = clone(model).fit(rows)
+    np.testing.assert_allclose(of_file.predict(X_new), one.predict(X_new), rtol=1e-6)
+    np.testing.assert_array_equal(clone(model).set_params(n_jobs=2).fit(X, y).predict(X_new), one.predict(X_new))
+
+
+def test_drawn_rows_are_the_same_whatever_their_order_and_type():
+    X, y, _, _ = little_variance(500)
+    rows, labels = Observed.from_dense(X.astype(np.float32).astype(np.float64)), y[:, None]
+    keys = row_keys(rows, labels, 3)
+    assert len(np.unique(keys)) == len(keys)
+    assert 0.4 < keys.mean() < 0.6
+    np.testing.assert_array_equal(row_keys(rows[np.arange(499, -1, -1)], labels[::-1], 3), keys[::-1])
+    np.testing.assert_array_equal(row_keys(rows.astype(np.float32), labels, 3), keys)
+    assert np.abs(np.bincount(folds_of(keys[keys < 0.5], 5)) - (keys < 0.5).sum() / 5).max() < 30
+    assert not np.array_equal(row_keys(rows, labels, 4), keys)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from lacunar._random import generator
 from lacunar._typing import Floats
 from lacunar.lowrank.drawn import DrawnRows, folds_of
 from lacunar.lowrank.em import Fit, Progress, fit_em
@@ -113,7 +114,7 @@ def fit_supervised(
 ) -> tuple[Fit, LowRankGaussian]:
     """EM over rows whose labels are further columns: the model of the columns alone, and the one with labels."""
     tables = rows.map(append_labels, labels.weights)
-    rng = np.random.default_rng(0)  # a start is there: nothing is drawn
+    rng = generator(0)  # a start is there: nothing is drawn
     fit = fit_em(
         tables, len(start.components), rng=rng, mean=True, start=start, relax=RELAX,
         n_jobs=labels.n_jobs, progress=progress, **options,
