@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from lacunar import Observed
 from lacunar.kernels import (
     KernelForm,
-    PairSums,
+    RowPairSums,
     fitted_kernels,
     karma_kernel,
     pair_sums,
@@ -109,7 +109,7 @@ def test_composition_is_a_power_of_the_normalised_kernel(dtype, degree, normaliz
     form = KernelForm.fit(rows, gamma=2, normalize=normalize, degree=degree, coef0=0.5)
     gram = form.gram(rows)
     np.testing.assert_allclose(form.diagonal(rows), np.diag(gram), rtol=1e-12)
-    np.testing.assert_allclose(form.of_pairs(PairSums.between(rows)), gram, rtol=1e-12)
+    np.testing.assert_allclose(form.of_pairs(RowPairSums.between(rows)), gram, rtol=1e-12)
     for method in METHODS:
         np.testing.assert_allclose(form.gram(rows[:17], rows, method=method), gram[:17], rtol=1e-11)
 
@@ -240,7 +240,7 @@ def test_pair_sums_make_every_kernel():
     X, Y = Observed.from_dense(holes(30, 8, 0.5)), Observed.from_dense(holes(20, 8, 0.5, seed=1))
     for normalize in (None, "trace", "cosine"):
         form = KernelForm.fit(Y, gamma=3, constant=1.0, indicators=1.0, normalize=normalize)
-        np.testing.assert_allclose(form.of_pairs(PairSums.between(X, Y)), form.gram(X, Y), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(form.of_pairs(RowPairSums.between(X, Y)), form.gram(X, Y), rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(form.diagonal(X), np.diag(form.gram(X)), rtol=1e-12)
 
 
@@ -305,7 +305,7 @@ def test_sums_and_searched_kernels_are_refused_where_they_overflow():
     rows = Observed.from_dense(np.ones((2, 30)))
     with pytest.raises(ValueError, match="gamma=1000"):
         fitted_kernels(
-            [(KernelForm, {"gamma": 1000.0, "count_scale": "raw"})], PairSums.between(rows), np.ones(2), np.float64
+            [(KernelForm, {"gamma": 1000.0, "count_scale": "raw"})], RowPairSums.between(rows), np.ones(2), np.float64
         )
 
 

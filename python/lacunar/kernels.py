@@ -327,7 +327,7 @@ class RowSums(NamedTuple):
         return cls(row_squares(X), np.diff(X.indptr), float(np.abs(X.values).max(initial=0)))
 
 
-class PairSums(NamedTuple):
+class RowPairSums(NamedTuple):
     """All that the kernels here read of n rows and m others.
 
     Sums of products and numbers of common observed columns over pairs, (n, m); sums of squares and numbers of observed
@@ -342,7 +342,7 @@ class PairSums(NamedTuple):
     other_sizes: NDArray[Any]
 
     @classmethod
-    def between(cls, X: Observed, Y: Observed | None = None, n_jobs: int | None = None) -> PairSums:
+    def between(cls, X: Observed, Y: Observed | None = None, n_jobs: int | None = None) -> RowPairSums:
         """Sums over the pairs of rows of X and Y (default X)."""
         own = row_squares(X), X.row_counts
         other = own if Y is None else (row_squares(Y), Y.row_counts)
@@ -414,7 +414,7 @@ class KernelForm:
     @classmethod
     def from_sums(
         cls,
-        rows: RowSums | PairSums,
+        rows: RowSums | RowPairSums,
         weight: Floats | None = None,
         *,
         gamma: float = 2.0,
@@ -454,7 +454,7 @@ class KernelForm:
         values *= self.table(int(counts.max(initial=0))).astype(sums.dtype)[counts]
         return values
 
-    def of_pairs(self, pairs: PairSums) -> NDArray[Any]:
+    def of_pairs(self, pairs: RowPairSums) -> NDArray[Any]:
         """The kernel from sums over pairs, shape (n, m), in their dtype. No range is checked."""
         values = self.combine(pairs.sums, pairs.counts)
         if self.cosine:
@@ -552,7 +552,7 @@ class RadialForm:
             raise ValueError(f"a radial kernel must have a length above 0; got {str(vars(self))[:200]}. Fit again")
 
     @staticmethod
-    def distances(pairs: PairSums, mask: float) -> NDArray[Any]:
+    def distances(pairs: RowPairSums, mask: float) -> NDArray[Any]:
         """D of every pair, shape (n, m), in the dtype of the sums."""
         real = pairs.sums.dtype.type
         values: NDArray[Any] = pairs.sums * real(-2.0)
@@ -563,7 +563,7 @@ class RadialForm:
         np.maximum(values, 0.0, out=values)
         return values
 
-    def of_pairs(self, pairs: PairSums) -> NDArray[Any]:
+    def of_pairs(self, pairs: RowPairSums) -> NDArray[Any]:
         """The kernel from sums over pairs, shape (n, m), in their dtype."""
         values = self.distances(pairs, self.mask)
         if self.laplace:
@@ -577,7 +577,7 @@ class RadialForm:
 
 def fitted_kernels(
     specifications: Sequence[tuple[type[KernelForm | RadialForm], dict[str, Any]]],
-    pairs: PairSums,
+    pairs: RowPairSums,
     weight: Floats,
     dtype: Any,
 ) -> list[tuple[KernelForm | RadialForm, NDArray[Any]]]:

@@ -31,7 +31,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
-from lacunar.kernels import KernelForm, PairSums, RadialForm, fitted_kernels
+from lacunar.kernels import KernelForm, RadialForm, RowPairSums, fitted_kernels
 from lacunar.observed import Observed
 from lacunar.observed.rules import Anything, Array, Instance, Items, ObservedTable, Rule, Word, check_parts, floats
 
@@ -147,13 +147,13 @@ class Grid:
     Cs: Floats = field(default_factory=CS.copy)
     protected: Sequence[Entry] = ()
     trials: list[Trial] = field(default_factory=list)
-    pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
+    pairs: dict[tuple[int, str], tuple[Rows, RowPairSums]] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)
     deadline: float = np.inf
     note: Note | None = None
     verbose: int = 0
 
-    def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
+    def scaled(self, entry: Entry, pairs: RowPairSums) -> dict[str, Any]:
         """Options of a kernel, a length in units of the rows' median distance in the first rung."""
         if entry.kind is KernelForm:
             return entry.options
@@ -786,7 +786,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         if missing:
             raise ValueError(f"chosen_ must name tables that are stored; got {sorted(map(str, missing))}. Fit again")
 
-    def _shared_pairs(self, rows: Rows, table: str, grid: Grid) -> PairSums:
+    def _shared_pairs(self, rows: Rows, table: str, grid: Grid) -> RowPairSums:
         """Pair sums of rows, stored in the grid for rungs of the same rows."""
         key = (id(rows.observed), table)
         if key not in grid.pairs:
@@ -795,7 +795,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             grid.pairs[key] = rows, self._pairs(rows, table)
         return grid.pairs[key][1]
 
-    def _pairs(self, rows: Rows, table: str, others: Rows | None = None) -> PairSums:
+    def _pairs(self, rows: Rows, table: str, others: Rows | None = None) -> RowPairSums:
         """Sums over the pairs of rows and others (default the rows), of one table."""
         if table in _EXPANDED:
             fitted = self.expansions_[table]
@@ -803,7 +803,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             other_table = None if others is None else expand(others.observed, fitted)
         else:
             own_table, other_table = rows.observed, None if others is None else others.observed
-        pairs = PairSums.between(own_table, other_table, self.n_jobs)
+        pairs = RowPairSums.between(own_table, other_table, self.n_jobs)
         if table == COMPLETED:
             return _of_completed(pairs, rows, rows if others is None else others, self.n_jobs)
         return pairs
@@ -961,17 +961,17 @@ def _rows(Z: Floats, complete: Complete | None) -> Rows:
     return Rows(Observed.from_dense(Z), None if complete is None else np.asarray(complete(Z), dtype=np.float64))
 
 
-def _of_completed(pairs: PairSums, rows: Rows, others: Rows, n_jobs: int | None) -> PairSums:
+def _of_completed(pairs: RowPairSums, rows: Rows, others: Rows, n_jobs: int | None) -> RowPairSums:
     """Pair sums whose products are those of completed rows; what is counted stays."""
     own, other = rows.completed, others.completed
     if own is None or other is None:
         raise ValueError("complete must be given to predict as it was to fit; got None. Pass the same completion.")
     squares = (np.square(table).sum(axis=1) for table in (own, other))
     sums = row_product(own, np.ascontiguousarray(other.T), n_jobs)
-    return PairSums(sums, pairs.counts, next(squares), pairs.sizes, next(squares), pairs.other_sizes)
+    return RowPairSums(sums, pairs.counts, next(squares), pairs.sizes, next(squares), pairs.other_sizes)
 
 
-def _median_distance(pairs: PairSums) -> float:
+def _median_distance(pairs: RowPairSums) -> float:
     """Root of the median squared distance between different rows; 1 where it is 0."""
     n = len(pairs.squares)
     squared = RadialForm.distances(pairs, _MASK**2)[np.triu_indices(n, 1)]
