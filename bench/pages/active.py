@@ -3,9 +3,13 @@
 1. MBEG at d = 200: milliseconds a row of `PrintedMBEG` over those of `MBEG`, interleaved, medians.
 2. Rows of uniform over rows of adaptive active POPCA until the excess is .04 of the trace (mean over seeds), coherent subspaces of
    dimension 2, d = 64, r = 2: rows on atoms (e_0 + e_1, e_2 + e_3), and Gaussian rows on eight attributes.
+
+`--budget`: excess of rules at one price, that of 500 rows of r attributes, on Gaussian rows of d = 64 with noise, whose subspace
+of dimension 2 lies on eight attributes or on all; means over seeds. Whole rows are `ActivePOPCA(n_observed=64)`, 500 r / 64 of them.
 """
 
 import argparse
+import itertools
 import time
 
 import numpy as np
@@ -76,10 +80,49 @@ def step_ratio(d, repeats, printed_rows=6, tuned_rows=640):
     return {name: float(np.median(value)) for name, value in times.items()}
 
 
+def spread(d):
+    basis = np.linalg.qr(np.random.default_rng(7).normal(size=(d, 2)))[0].T
+    strength = np.array([0.6, 0.4])
+    return basis, strength, lambda rng: (rng.normal(size=2) * np.sqrt(strength)) @ basis
+
+
+def noisy(family, d, noise=0.05):
+    basis, strength, draw = family(d)
+    return basis, strength, lambda rng: draw(rng) + noise * rng.normal(size=d)
+
+
+def budget(seeds, d=64, rows=500):
+    rules = {
+        "adaptive": lambda r, s: (ActivePOPCA(d, 2, r, center=False, random_state=s), rows),
+        "uniform": lambda r, s: (ActivePOPCA(d, 2, r, strategy="uniform", center=False, random_state=s), rows),
+        "MBEG": lambda r, s: (MBEG(d, 2, r, random_state=s), rows),
+        "MBEG, all pairs": lambda r, s: (MBEG(d, 2, r, pairs="all", random_state=s), rows),
+        "whole rows": lambda r, s: (ActivePOPCA(d, 2, d, center=False, random_state=s), rows * r // d),
+    }
+    print("| subspace on | r | " + " | ".join(rules) + " |\n" + "|---" * (len(rules) + 2) + "|")
+    for (name, family), r in itertools.product((("8 of 64", block), ("all", spread)), (2, 4, 8, 16)):
+        basis, strength, draw = noisy(family, d)
+        means = []
+        for rule in rules.values():
+            found = []
+            for seed in range(seeds):
+                model, m = rule(r, seed)
+                result = model.run(oracle_of(draw, 1000 + seed), m).result()
+                found.append(excess(result.components_, basis, strength))
+            means.append(f"{np.mean(found):.3f}")
+        print(f"| {name} | {r} | " + " | ".join(means) + " |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer repeats and seeds")
-    quick = parser.parse_args().quick
+    parser.add_argument("--budget", action="store_true", help="rules at one price only")
+    options = parser.parse_args()
+    quick = options.quick
+    if quick or options.budget:
+        budget(1 if quick else 5)
+    if options.budget:
+        return
     ms = step_ratio(200, 3 if quick else 9)
     print(
         f"MBEG d=200, ms a row: printed {ms['printed']:.3f}, tuned {ms['tuned']:.4f}, ratio {ms['printed'] / ms['tuned']:.0f}"

@@ -68,7 +68,7 @@ def test_covariance_is_unbiased_given_the_mask():
     np.testing.assert_allclose(estimate(X + 100), estimate(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("r", [2, 3, 5])
+@pytest.mark.parametrize("r", [2, 3, 4])
 def test_adaptive_draws_are_distinct_and_follow_their_law(r):
     d, n = 5, 100_000
     model = ActivePOPCA(d, 1, r, random_state=0)
@@ -282,3 +282,17 @@ def test_telling_a_row_copies_no_table(make):
     finally:
         tracemalloc.stop()
     assert peak < 8 * d * d / 4
+
+
+def test_whole_rows_are_bought_whole_and_miss_least_at_one_price():
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 2)))[0].T
+    missed = {2: [], 8: [], 24: []}
+    for r, errors in missed.items():
+        for seed in range(5):
+            rng = np.random.default_rng(100 + seed)
+            row = lambda seen, rng=rng: (rng.normal(size=2) @ basis + 0.05 * rng.normal(size=24))[seen]  # noqa: E731
+            sampler = ActivePOPCA(24, 2, r, random_state=seed).run(row, 960 // r)
+            errors.append(1 - np.sum((sampler.result().components_ @ basis.T) ** 2) / 2)
+    assert sampler.ask()[0].indices.tolist() == list(range(24))
+    assert sampler.spent_ == 960
+    assert np.mean(missed[24]) < 0.5 * min(np.mean(missed[2]), np.mean(missed[8]))

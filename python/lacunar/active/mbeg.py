@@ -20,7 +20,9 @@ class MBEG(Acquisition):
     """Matrix Bandit Exponentiated Gradient: pairs drawn by a weight matrix that learns.
 
     Algorithm 2 of the paper, changed where it can be without losing the unbiased estimate (8); as printed it is
-    `lacunar.papers.subspace.PrintedMBEG`.
+    `lacunar.papers.subspace.PrintedMBEG`. Call it for its regret bound, which holds for rows in any order that need not be drawn
+    from one law, or to compare with the paper. To find a subspace call `ActivePOPCA`, which misses several times less at the same
+    price; if it is MBEG, then with `pairs="all"` from four attributes a row on.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ class MBEG(Acquisition):
     -----
     Second moments: nothing is centred. The result are the leading eigenvectors of the average of W, which is `weights_` of the result.
     A pair with a refused attribute is left out, the row's estimate being the mean of its other pairs. O(r + d^3 / refresh) a row.
-    `ActivePOPCA` needs fewer rows in every case we measured. Source: Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with
+    Source: Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with
     Partial Information", Algorithm 2, Theorem 7.
 
     Examples

@@ -35,6 +35,8 @@ class ActivePOPCA(Acquisition):
         k, dimension of the subspace.
     n_observed : int, default=2
         r, attributes looked at in a row, at least 2. If the total m r is given, larger r is better: r (r-1) / 2 pairs a row.
+        Where rows can be bought whole, buy them: `n_observed=n_features` and m r / d rows cost as much as m rows of r attributes
+        and missed least in every case we measured. Choosing attributes is for rows of which no more than r can be looked at.
     strategy : {"adaptive", "uniform", "uniform-with-replacement"}, default="adaptive"
         "adaptive": the draws of a row alternate between attributes of high leverage in the current subspace and attributes
         of high spread, never twice the same. Uniform until `warmup` rows are told. The uniform ones are the paper's section
@@ -149,6 +151,8 @@ class ActivePOPCA(Acquisition):
         none = np.empty((n, 0))
         if self.strategy == "uniform-with-replacement":
             return rng.integers(d, size=(n, r)), none
+        if r == d:
+            return np.tile(np.arange(d), (n, 1)), none
         drawn = np.empty((n, r), dtype=np.int64)
         sums = np.cumsum(self.laws_, axis=1)
         for slot in range(r):  # strong, weak, strong ...; what the row already has is drawn again
