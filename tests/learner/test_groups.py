@@ -23,6 +23,7 @@ import lacunar
 from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar._cuts import cuts_of, in_order, left_out
 from lacunar._cuts import tested_rows as rows_tested
+from lacunar.datasets import load_patients
 from lacunar.karma.selection import KernelSelection
 from lacunar.learner.added import _error_of_sum
 from lacunar.learner.dependence import grouping_column, neighbours_are_alike
@@ -326,6 +327,24 @@ def test_independent_rows_are_not_warned_of(name):
     assert not said(kind, X[:700], y[:700])
     order = np.argsort(y[:700], kind="stable")
     assert not said(kind, X[:700][order], y[:700][order])
+
+
+@pytest.mark.parametrize("n", [300, 400])
+def test_a_measurement_that_is_taken_twice_is_no_group(n):
+    """Rounded values of one blood test repeat, go with the target and with its later value; a name of a group is in no order."""
+    patients = load_patients(as_frame=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LacunarClassifier(members=["logistic"], random_state=0).fit(patients.data[:n], patients.target[:n])
+
+
+def test_numbers_of_people_are_groups_although_a_column_counts_them():
+    rng = np.random.default_rng(0)
+    person = rng.permutation(np.repeat(np.arange(60), 5)).astype(float)
+    Z = np.column_stack([person / 60 + rng.normal(scale=0.1, size=300), rng.normal(size=(60, 4))[person.astype(int)]])
+    y, others = rng.normal(size=60)[person.astype(int)], np.ones(5, dtype=bool)
+    assert grouping_column([("person", person, others)], Z, y[:, None]) == "person"
+    assert grouping_column([("person", person, others[:1])], Z[:, :1], y[:, None]) is None
 
 
 def test_a_category_whose_level_no_other_column_tells_is_no_group():

@@ -22,6 +22,7 @@ _TIMES_CHANCE = 5.0
 _OF_LEVEL = 0.8  # intraclass correlation of a column that belongs to the level rather than to the row
 _ALIKE = 0.1  # intraclass correlation of the targets
 _FALSE_ALARMS = 1e-4
+_MEASURED_ALIKE = 0.5  # rank correlation of two measurements of like things
 _SERIAL = 0.35  # correlation of neighbours' residuals
 _RUNS = 5  # runs of labels for every class, below which rows are sorted by them
 _SERIAL_WITHIN, _BINS = 0.15, 20  # the same among rows of one label, or of one of so many bins of numbers
@@ -38,7 +39,10 @@ def grouping_column(columns: Iterable[tuple[Any, NDArray[Any], Bools]], Z: Float
         if levels is None:
             continue
         rows = np.flatnonzero(levels >= 0)
-        if _targets_alike(levels[rows], Y[rows]) and _recognised(levels[rows], Z[rows][:, others]):
+        if not _targets_alike(levels[rows], Y[rows]):
+            continue
+        others = others & ~_measured_alike(values[rows], Z[rows])
+        if _recognised(levels[rows], Z[rows][:, others]):
             return name
     return None
 
@@ -62,6 +66,21 @@ def _levels(values: NDArray[Any]) -> Ints | None:
     numbers = np.full(len(values), -1)
     numbers[~missing] = levels
     return numbers
+
+
+def _measured_alike(values: NDArray[Any], Z: Floats) -> Bools:
+    """Which columns of Z (n, p) rise or fall with whole numbers (n,): these measure something then, where names of groups are in no order."""
+    if values.dtype == object:
+        return np.zeros(Z.shape[1], dtype=bool)
+    return np.array([_rank_correlation(values, column) for column in Z.T]) > _MEASURED_ALIKE
+
+
+def _rank_correlation(values: Floats, column: Floats) -> float:
+    """Spearman's, without its sign; 0 where either does not vary."""
+    seen = ~np.isnan(column)
+    if seen.sum() < 2 or np.ptp(values[seen]) == 0 or np.ptp(column[seen]) == 0:
+        return 0.0
+    return abs(float(np.corrcoef(rankdata(values[seen]), rankdata(column[seen]))[0, 1]))
 
 
 def _targets_alike(levels: Ints, Y: Floats) -> bool:
