@@ -150,5 +150,7 @@ def test_what_is_hard():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Imputer().fit_transform(pd.DataFrame({"a": [1.0, np.nan, 2.0, 6.0]}))["a"][1] == 3.0
+        names = holes(pd.DataFrame({"name": [f"n{k}" for k in range(40)], "a": np.arange(40.0)}))
+        assert not Imputer().fit_transform(names).isna().any().any()  # nearly as many levels as rows
     with pytest.raises(ValueError, match="row 1, column 'a'"):
         Imputer().fit(pd.DataFrame({"a": [1.0, np.inf]}))

@@ -19,7 +19,7 @@ from lacunar._typing import Bools, Floats
 from lacunar.impute.chained import Plan, Target
 from lacunar.impute.expectations import Forest, Joint, Recovery, Units, by_joint, fit_joint, hide, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, learn_columns
-from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_columns
+from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Sometimes, floats
@@ -30,7 +30,7 @@ _UNKNOWN = 0.5  # weight of the forest where no hidden entries choose it
 
 
 @whole_answers
-class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """One completed table, of the same kind: for a look, a picture, or a tool that takes no gaps.
 
     Every missing cell becomes what is expected of it given the rest of its row: a number within the range observed, or the
@@ -299,7 +299,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         if place not in forests:
             Z = units_of(self.table_).of(self.table_)
             numbers = self._training_values(place)
-            plan, _ = self._plan([Values(np.empty(0), np.empty(0, dtype=bool)) for _ in self.columns_])
+            plan, _ = self._plan(no_rows(self.columns_))
             target = next(t for t in plan.targets if t.place == place)
             rows = np.flatnonzero(~np.isnan(numbers))
             forests[place] = Forest(target, self._joint().expected(Z), rows, numbers[rows], self.seed_, self.n_jobs)
@@ -307,7 +307,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def _training_values(self, place: int) -> Floats:
         """Values of a column of the training table, from the design."""
-        plan, _ = self._plan([Values(np.empty(0), np.empty(0, dtype=bool)) for _ in self.columns_])
+        plan, _ = self._plan(no_rows(self.columns_))
         target = next(t for t in plan.targets if t.place == place)
         own = self.table_[:, target.own.start - 1 : target.own.stop - 1]
         if target.is_number:
@@ -367,7 +367,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Refuse a model file whose parts do not belong together."""
         if "forest_weight_" not in vars(self):
             return
-        plan, empty = self._plan([Values(np.empty(0), np.empty(0, dtype=bool)) for _ in self.columns_])
+        plan, empty = self._plan(no_rows(self.columns_))
         has_joint = "posterior_" in vars(self) or {"location_", "covariance_"} <= vars(self).keys()
         sound = type(self.seed_) is int and 0 <= self.seed_ < 2**31 and has_joint == bool(plan.targets)
         if self.table_.shape[1] != empty.shape[1] or not sound or np.isinf(self.table_).any():
@@ -378,14 +378,3 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             numbers = self._training_values(target.place)
             if not target.is_number and not np.isin(numbers[~np.isnan(numbers)], np.arange(target.levels)).all():
                 raise ValueError("table_ of the model file holds levels that its columns do not have. Fit again")
-
-    def _trial_rows(self) -> list[Any]:
-        """Tables of one row that this imputer reads: one with nothing observed."""
-        return [np.full((1, self.n_features_in_), None, dtype=object)] if "columns_" in vars(self) else []
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags

@@ -32,7 +32,7 @@ from lacunar.impute.plans import (
     learn_columns,
 )
 from lacunar.impute.pooling import PooledResult, analysed
-from lacunar.impute.tables import Column, Table, Values, names_of, read_table, warn_of_columns
+from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.observed.cells import listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
@@ -44,7 +44,7 @@ _WIDEST = 500  # columns among which identities are looked for
 
 
 @whole_answers
-class MultipleImputer(BaseEstimator):  # type: ignore[misc]
+class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     """Several completed tables by chained equations, and conclusions pooled over them.
 
     One completed table takes its filled values for observed ones, and its standard errors come out too small. Here every missing
@@ -408,7 +408,7 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
             return
         wishes = self._wishes()
         wishes.check(self.columns_)
-        none = [Values(np.empty(0), np.empty(0, dtype=bool)) for _ in self.columns_]
+        none = no_rows(self.columns_)
         for column, part in zip(self.columns_, self.learned_, strict=True):
             if not column.is_number and not all(0 <= place < max(len(column.levels), 1) for place in part.sample):
                 raise ValueError("learned_ and columns_ of the model file contradict each other. Fit again")
@@ -418,17 +418,6 @@ class MultipleImputer(BaseEstimator):  # type: ignore[misc]
         plan, _ = self._plan(none, wishes, None)
         methods = {t.place: (t.method, t.levels) for t in plan.targets if t.formula is None}
         check_models(self.models_, methods, {"m": len(self.seeds_), "width": plan.width})
-
-    def _trial_rows(self) -> list[Any]:
-        """Tables of one row that this imputer reads: one with nothing observed."""
-        return [np.full((1, self.n_features_in_), None, dtype=object)] if "columns_" in vars(self) else []
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def _able_to_follow(column: Column, wishes: Wishes) -> Column:

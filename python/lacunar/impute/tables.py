@@ -100,6 +100,27 @@ class Table(NamedTuple):
         return read
 
 
+class AnyTable:
+    """What estimators that read tables of any kind tell scikit-learn and the reader of model files."""
+
+    def _trial_rows(self) -> list[Any]:
+        """Tables of one row that this imputer reads: one with nothing observed."""
+        width = getattr(self, "n_features_in_", 0)
+        return [np.full((1, width), None, dtype=object)] if "columns_" in vars(self) else []
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def no_rows(columns: list[Column]) -> list[Values]:
+    """Values of columns of a table without rows."""
+    return [Values(np.empty(0), np.empty(0, dtype=bool)) for _ in columns]
+
+
 def names_of(estimator: Any) -> list[str]:
     """Names of the columns of `fit`, x0, x1, ... of those that had none."""
     names = getattr(estimator, "feature_names_in_", None)
