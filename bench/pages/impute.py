@@ -1,12 +1,12 @@
 """Filling tables: what hidden entries come back as, how often pooled intervals hold the truth, and CPU seconds.
 
-    OMP_NUM_THREADS=1 python bench/pages/impute.py [--only hidden|coverage|rivals|speed] [--quick]
+    OMP_NUM_THREADS=1 python bench/pages/impute.py [--only hidden|coverage|mixed|rivals|speed] [--quick]
 
 "hidden": entries of real tables are hidden at random and by other columns; the root mean squared error in standard deviations of the
 columns, of `lacunar.impute.Imputer` beside `IterativeImputer` of scikit-learn with BayesianRidge and with ExtraTrees, and `KNNImputer`.
 "coverage": how often intervals of nominal 95 % hold each of four coefficients of linear, logistic and Cox regressions, where three columns
-miss 10, 30 and 50 % by chance (MCAR) or by the other columns (MAR). "rivals": the same beside R's mice and
-Amelia, where installed. "speed": 20 draws, 10 sweeps.
+miss 10, 30 and 50 % by chance (MCAR) or by the other columns (MAR). "mixed": the same by kind of effect
+in tables with categories. "rivals": beside R's mice and Amelia, where installed. "speed": 20 draws, 10 sweeps.
 """
 
 from __future__ import annotations
@@ -223,6 +223,88 @@ def coverage(quick: bool, repeats: int = 100, sizes: tuple[int, ...] = (100, 500
                 )
 
 
+# -- mixed tables --------------------------------------------------------------------------------------------------------
+
+EFFECTS = {
+    "number": 0.5,
+    "skewed": 0.3,
+    "bounded": 0.8,
+    "truth": -0.7,
+    "c: b": 0.6,
+    "c: c": -0.6,
+    "d: b": 0.5,
+    "d: c": 0.0,
+    "d: d": -0.5,
+}
+
+
+def mixed_frame(rng: Any, n: int) -> Any:
+    """Two numbers, one of them complete, a skewed and a bounded one, a truth value, three and four levels, and the outcome."""
+    import pandas as pd
+
+    z = rng.multivariate_normal(np.zeros(6), 0.4 * np.ones((6, 6)) + 0.6 * np.eye(6), size=n)
+    c, d = np.digitize(z[:, 4], [-0.4, 0.6]), np.digitize(z[:, 5] + 0.5 * (z[:, 4] > 0.6), [-0.7, 0.1, 0.9])
+    frame = pd.DataFrame(
+        {
+            "complete": z.sum(axis=1) + rng.normal(size=n),
+            "number": z[:, 0],
+            "skewed": np.exp(0.7 * z[:, 1]),
+            "bounded": 1 / (1 + np.exp(-1.5 * z[:, 2])),
+            "truth": z[:, 3] > 0.3,
+            "c": pd.Categorical.from_codes(c, list("abc")),
+            "d": pd.Categorical.from_codes(d, list("abcd")),
+        }
+    )
+    design = mixed_design(frame)
+    frame["y"] = design[:, 1:-1] @ np.array(list(EFFECTS.values())) + rng.normal(size=n)
+    return frame
+
+
+def mixed_design(frame: Any) -> Any:
+    """The column of ones, the columns of EFFECTS, and the complete one, whose effect is 0."""
+    levels = [frame[name].astype(str) == level for name, level in (key.split(": ") for key in EFFECTS if ":" in key)]
+    numbers = [frame[name].astype(float) for name in ("number", "skewed", "bounded", "truth")]
+    return np.column_stack([np.ones(len(frame)), *numbers, *levels, frame["complete"]]).astype(float)
+
+
+def joint_shares(frame: Any) -> Any:
+    """Shares (3, 4) of the levels of both categories together."""
+    places = 4 * frame["c"].cat.codes.to_numpy() + frame["d"].cat.codes.to_numpy()
+    return np.bincount(places, minlength=12).reshape(3, 4) / len(frame)
+
+
+def mixed(quick: bool, repeats: int = 40, n: int = 300) -> None:
+    """Coverage by kind of effect, and how far joint shares of two categories lie from those of the complete tables."""
+    repeats = 2 if quick else repeats
+    truth, hits, widths, off = np.array(list(EFFECTS.values())), [], [], []
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        full = mixed_frame(rng, n)
+        lean = full["complete"] / full["complete"].std() + full["y"] / full["y"].std()
+        chance = 1 / (1 + np.exp(1.2 - 0.5 * lean))
+        frame = full.copy()
+        for name in ("number", "skewed", "truth", "c", "d"):
+            frame[name] = frame[name].astype("boolean") if name == "truth" else frame[name]
+            frame[name] = frame[name].mask(rng.random(n) < chance)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tables = list(MultipleImputer(random_state=seed).fit(frame).draws())
+            ends = pool([least_squares(mixed_design(table), table["y"].to_numpy()) for table in tables]).conf_int()[
+                1:-1
+            ]
+        hits.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        widths.append(ends[:, 1] - ends[:, 0])
+        off.append(np.mean([joint_shares(table) for table in tables], axis=0) - joint_shares(full))
+    for k, name in enumerate(EFFECTS):
+        print(f"{name:10} coverage {np.mean(hits, axis=0)[k]:.3f}, width {np.mean(widths, axis=0)[k]:.3f}")
+    error = np.std(off, axis=0) / np.sqrt(repeats)
+    print(
+        f"mean coverage {np.mean(hits):.3f}; joint shares off by {np.abs(np.mean(off, axis=0)).max():.4f} at most, standard error "
+        f"{error.max():.4f}; {repeats} tables",
+        flush=True,
+    )
+
+
 # -- R ------------------------------------------------------------------------------------------------------------------
 
 R_SCRIPT = """
@@ -321,13 +403,13 @@ def speed(quick: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["hidden", "coverage", "rivals", "speed"])
+    parser.add_argument("--only", choices=["hidden", "coverage", "mixed", "rivals", "speed"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeats", type=int, default=100, help="tables of a cell of coverage")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 500])
     args = parser.parse_args()
     cover = functools.partial(coverage, repeats=args.repeats, sizes=tuple(args.rows))
-    for name, run in (("hidden", hidden), ("coverage", cover), ("rivals", rivals), ("speed", speed)):
+    for name, run in (("hidden", hidden), ("coverage", cover), ("mixed", mixed), ("rivals", rivals), ("speed", speed)):
         if args.only in (None, name):
             run(args.quick)
 
