@@ -12,6 +12,7 @@ in tables with categories. "rivals": beside R's mice and Amelia, where installed
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import itertools
 import shutil
@@ -61,9 +62,19 @@ def tables(quick: bool) -> Iterator[tuple[str, Any]]:
         "friedman": lambda: np.column_stack(datasets.make_friedman1(600, 6, random_state=0)),
         "spiral": lambda: np.column_stack(datasets.make_swiss_roll(600, noise=0.3, random_state=0)),
     }
+    with contextlib.suppress(ImportError):
+        from statsmodels import datasets as more
+
+        names = ("anes96", "ccard", "copper", "fair", "modechoice", "scotland", "star98", "statecrime")
+        loaders |= {name: functools.partial(complete_numbers, getattr(more, name)) for name in names}
     for name in list(loaders)[: 3 if quick else None]:
         X = np.asarray(loaders[name](), dtype=float)[:1000]
         yield name, StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
+
+
+def complete_numbers(module: Any) -> Any:
+    """The columns of numbers of a data set of statsmodels that miss nothing."""
+    return module.load_pandas().data.select_dtypes("number").dropna(axis=1).to_numpy(dtype=float)
 
 
 def hidden(quick: bool) -> None:
