@@ -362,8 +362,10 @@ def rivals(quick: bool, repeats: int = 20) -> None:
         script = Path(folder) / "rivals.R"
         script.write_text(R_SCRIPT, encoding="utf-8")
         said = subprocess.run(
-            ["Rscript", str(script), folder, str(repeats)], capture_output=True, text=True, check=True
+            ["Rscript", str(script), folder, str(repeats)], capture_output=True, text=True, check=False
         )
+    if said.returncode:
+        print("R has no mice or no Amelia: " + said.stderr.strip().splitlines()[-1])
     for line in said.stdout.splitlines():
         name, *numbers = line.split()
         if name in ("mice", "Amelia"):

@@ -350,7 +350,7 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
     new = []
     for j, (rows, values) in cells.items():
         if len(rows):
-            series = _able_to_hold(table[:, j], columns[j])
+            series = table[:, j] if len(rows) < len(table) else _able_to_hold(table[:, j], columns[j])
             new.append(series.scatter(rows, _frame_cells(series, values, columns[j])).alias(names[j]))
     native = (table.with_columns(*new) if new else table).to_native()
     if nw.dependencies.is_pandas_dataframe(frame):
