@@ -25,7 +25,6 @@ from lacunar.uncertainty.shift import log_softmax
 _PILOTS = (500, 2000)  # rows on which the seconds of a fit are measured
 _PILOTS_SHARE = 0.03  # of the time left, which a pilot may take if there is to be another
 _FEWEST_LEARNED = 300  # rows that a member learns from
-_AGAIN = 1.3  # seconds left, in units of what a shortened member took, with which it is trained again
 _FEWEST_ROWS = 4  # below which there is nothing to fold
 _LEAST_WEIGHT = 0.02  # of a member of a large table, which is dropped below
 
@@ -269,8 +268,6 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(trained.values, judged))
             if name in self.shortened_:
                 say(verbose, "%s: shortened, %s", name, self.shortened_[name])
-        if training.hurried:
-            self._train_again(training, judged, values, seconds, rows, verbose)
         self.seconds_, self.rows_ = np.array(seconds), np.array(rows, dtype=np.intp)
         self.scores_ = np.array([_score(out_of_fold, judged) for out_of_fold in values])
         return values
@@ -293,33 +290,6 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
     def folds_and_completed(self, member: Member) -> tuple[int, str]:
         """The folds that judge a member, 0 where it is judged out of bag, and what stands for a missing entry in it."""
         return 0 if getattr(member, "out_of_bag_", False) else self.n_cuts_, getattr(member, "completed", "")
-
-    def _train_again(
-        self,
-        training: TrainingSet,
-        judged: TrainingSet,
-        values: list[Floats],
-        seconds: list[float],
-        rows: list[int],
-        verbose: int,
-    ) -> None:
-        """Train members that were shortened once more, with the time that others have left."""
-        for k in reversed(range(len(self.names_))):
-            name = self.names_[k]
-            if name not in self.shortened_ or training.left() < _AGAIN * seconds[k]:
-                continue
-            say(verbose, "%s: once more, %.1f s are left", name, training.left())
-            started, shortened = perf_counter(), dict[str, str]()
-            try:
-                trained = _trained(name, replace(training, shortened=shortened))
-            except Exception as error:
-                say(verbose, "%s: stays as it was, %s", name, error)
-                continue
-            seconds[k] += perf_counter() - started
-            if _score(trained.values, judged) >= _score(values[k], judged):
-                self.members_[k], values[k], rows[k] = trained
-                self.shortened_.pop(name)
-                self.shortened_.update(shortened)
 
     def _pooled(self, values: list[Floats], judged: TrainingSet) -> LogPool | LinearPool | None:
         if not values:
