@@ -2,7 +2,8 @@
 
 Rows are +-u, u of dimension k on coherent pairs of attributes, plus a tail, in the unit ball. m is 2 d^4 r log d / (d + r), the least that
 Theorem 7 allows (alpha = eta d^2 = 1/2), and multiples. Excess is the lost second moment <P* - P, C>, mean over seeds (of
-"sampled": over the draw of Algorithm 3, too); the bound is the theorem's, k sqrt(8 (d + r) log d / (r m)).
+"sampled": over the draw of Algorithm 3, too); the bound is the theorem's, k sqrt(8 (d + r) log d / (r m)). "uniform" is the active POPCA of the paper's footnote 2: attributes drawn uniformly, products divided by their
+probability. What section 3.2 claims is about bounds, which are compared as such.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, pictures, save, table, word
+from bench.papers._report import NO_CLAIM, Report, Verdict, pictures, save, table, word
 from bench.papers._run import Run
 
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.papers.subspace import PrintedMBEG
+from lacunar.papers.subspace import PrintedMBEG, mbeg_sample_bound, popca_sample_bound
 
 TITLE = "MBEG, Theorem 7"
 COLUMNS = ("bound", "MBEG sampled", "MBEG topk", "MBEG erm", "lazy erm", "uniform", "adaptive")
@@ -71,7 +72,7 @@ def cell(d: int, k: int, r: int, times: int, seed: int) -> dict[str, float]:
         for model in (
             literal,
             MBEG(d, k, r, random_state=seed),
-            ActivePOPCA(d, k, r, strategy="uniform", center=False, random_state=seed),
+            ActivePOPCA(d, k, r, strategy="uniform", normalisers="design", center=False, random_state=seed),
             ActivePOPCA(d, k, r, center=False, random_state=seed),
         )
     ]
@@ -81,6 +82,21 @@ def cell(d: int, k: int, r: int, times: int, seed: int) -> dict[str, float]:
     found = [expected_excess(printed.weights_, k, strength, basis)]
     found += [excess(components, strength, basis) for components in outputs]
     return dict(zip(COLUMNS[1:], found, strict=True)) | {"bound": k * np.sqrt(8 * (d + r) * np.log(d) / (r * m))}
+
+
+def bounds_compared() -> tuple[int, int]:
+    """Cases that meet both conditions of section 3.2, and those of them in which MBEG's bound is below POPCA's."""
+    met = better = 0
+    for d in (32, 64, 128, 256, 512):
+        for k in (1, 2, 4):
+            for r in (2, 4, 8):
+                largest = np.sqrt((d + r) * k / (2 * d**2 * r**3 * np.log(d)))
+                if d**2 / r**2 <= 8 * k * np.log(d) * (d + r) / r:
+                    continue
+                for epsilon in largest * np.array([0.99, 0.3, 0.1]):
+                    met += 1
+                    better += mbeg_sample_bound(d, k, r, epsilon) < popca_sample_bound(d, k, r, epsilon)
+    return met, better
 
 
 def draw(rows: dict[str, Any], run: Run) -> Any:
@@ -104,6 +120,7 @@ def run(run: Run) -> Report:
     rows = {name: {c: [found[f"{name} seed {s}"][c] for s in range(seeds)] for c in COLUMNS} for name in names}
     shown = {n: {**row, "bound": f"{row['bound'][0]:.2g}"} for n, row in rows.items()}
     kept = all(np.mean(row["MBEG sampled"]) <= row["bound"][0] for row in rows.values())
+    met, better = bounds_compared()
     ratios = [np.mean(row["MBEG sampled"]) / np.mean(row["uniform"]) for row in rows.values()]
     return Report(
         TITLE,
@@ -119,12 +136,20 @@ def run(run: Run) -> Report:
                 "mean excess within the bound in every cell",
             ),
             Verdict(
-                "a linear price in d/r beats the quadratic one of the passive model",
-                "Section 1.1",
+                "where both conditions hold, the bound of MBEG is better than that of POPCA",
+                "Section 3.2",
+                "two conditions on d, k, r and epsilon",
+                f"in {better} of {met} cases that meet both",
+                word(better == met),
+                "mbeg_sample_bound below popca_sample_bound in every case",
+            ),
+            Verdict(
+                "the algorithms themselves at m of Theorem 7",
+                "Section 3.2",
+                "bounds alone are compared",
+                f"the excess of active POPCA (footnote 2) is {min(ratios):.0f} to {max(ratios):.0f} times less than MBEG's",
+                NO_CLAIM,
                 "-",
-                f"at such m PCA of uniformly chosen attributes is {min(ratios):.0f} to {max(ratios):.0f} times more exact",
-                word(max(ratios) < 1),
-                "less excess than PCA of uniformly chosen attributes",
                 "the condition asks for d^4 rows, at which nothing is left to be gained",
             ),
         ],
