@@ -80,6 +80,13 @@ def completed(kind: Any, intercept: str, X: Any, y: Any, X_new: Any, seed: int) 
     return kind(intercept, random_state=seed).fit(np.vstack([X, X_new]), known).transduction_[len(X) :]
 
 
+def searched(kind: Any, intercept: str, n_rows: int, X: Any, y: Any, X_new: Any, seed: int) -> Any:
+    """The same with the lambda that a hidden quarter of the labels of `n_rows` training rows chooses."""
+    few = np.random.default_rng(seed).permutation(len(X))[:n_rows]
+    lam = kind(intercept, random_state=seed).fit(X[few], y[few].astype(float)).lam_
+    return completed(partial(kind, lam=lam), intercept, X, y, X_new, seed)
+
+
 def absent(X: Any, y: Any, X_new: Any, seed: int) -> Any:
     """geom, C on the same holdout."""
     search = GridSearchCV(GeomClassifier(), {"C": 10.0 ** np.arange(-4, 4)}, cv=holdout(seed))

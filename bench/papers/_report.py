@@ -69,6 +69,22 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
     return float(found.mean()), float(spread)
 
 
+def read_table(lines: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The rows of a Markdown table by their first cell: what stands in the others, by the head of the column."""
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("|")
+    ]
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+
+
+def read_number(shown: str) -> tuple[float, float]:
+    """Mean and standard error of what `number` shows; infinite where it diverges, an error of 0 where there is none."""
+    if shown == "diverges":
+        return float("inf"), 0.0
+    mean, _, error = shown.partition(" (")
+    return float(mean), float(error.rstrip(")")) if error else 0.0
+
+
 def number(values: Sequence[float] | None, digits: int = 3) -> str:
     """Mean (standard error) to significant digits; "-" where there is nothing, "diverges" where some value is beyond 1e6."""
     if values is None or len(values) == 0 or np.isnan(values).any():

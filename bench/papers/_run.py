@@ -49,6 +49,7 @@ class Run:
     jobs: int = 1
     fresh: bool = False
     seeds: int | None = None
+    long: bool = False  # whether cells that take an hour or more each are computed too
     cells_used: list[Cell] = field(default_factory=list)
 
     def repeats(self, usual: int) -> int:
