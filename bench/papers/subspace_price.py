@@ -37,7 +37,7 @@ def excess(components: Any, basis: Any) -> float:
     return float(1 - np.sum(STRENGTH * np.sum((components @ basis.T) ** 2, axis=0)))
 
 
-def rows_needed(kind: str, strategy: str, d: int, seeds: int, group: int) -> int:
+def rows_needed(kind: str, strategy: str, d: int, seeds: int, group: int = 0) -> int:
     basis, of_group = basis_of(kind, d), range(group * seeds, (group + 1) * seeds)
     models = [ActivePOPCA(d, 2, 2, strategy=strategy, center=False, random_state=s) for s in of_group]
     oracles = [oracle_of(basis, 500 + s) for s in of_group]
