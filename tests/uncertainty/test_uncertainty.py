@@ -638,10 +638,140 @@ def test_a_class_of_too_few_rows_is_in_every_set(copies):
         np.testing.assert_array_equal(quantiles[:2, 2], near)
 
 
-def test_conditions_are_two():
+@pytest.mark.filterwarnings("ignore:.*is never predicted out of fold:UserWarning")
+@pytest.mark.parametrize("kind", ["wrapper", "learner"])
+def test_rare_classes_are_named_and_share_a_quantile(kind):
+    """At level .9 a class needs nine rows for a quantile of its own."""
+    (X, y), (test, target) = six_classes(300, 1), six_classes(3000, 2)
+    few = np.flatnonzero(y >= 4)[:10]
+    rows = np.sort(np.r_[np.flatnonzero(y < 4), few])
+    counts = np.bincount(y[rows], minlength=6)
+    assert 0 < counts[4] < 9 or 0 < counts[5] < 9
+    model = MaskConformalClassifier() if kind == "wrapper" else LacunarClassifier(members=["logistic"])
+    model.fit(X[rows], y[rows])
+    covered = {}
+    for condition in ("missing", "auto", "class"):
+        if condition == "class":
+            sets = sets_of(model, test, condition)
+        else:
+            with pytest.warns(UserWarning, match=r"fewer rows than the 9 that level=0.9 needs.*condition='class'"):
+                sets = sets_of(model, test, condition)
+        inside, rare = sets[np.arange(len(test)), target], counts[target] < 9
+        covered[condition] = inside[rare].mean()
+        sizes = sets.sum(axis=1).mean()
+        assert sizes < 6
+    assert covered["missing"] < 0.6
+    assert covered["auto"] > covered["missing"] + 0.1
+    assert covered["class"] == 1
+
+
+def test_classes_with_rows_enough_have_quantiles_of_their_own():
+    rng = np.random.default_rng(0)
+    labels, scores = np.repeat([0, 1, 2, 3], [200, 20, 5, 5]), rng.random(230)
+    kept = ConformalScores().fit(scores, np.zeros(230), 3, labels=labels)
+    at = np.zeros(2)
+    found, own = kept.conditional("auto", at, 0.9, 4), kept.of_classes(at, 0.9, 4)
+    np.testing.assert_array_equal(found[:, :2], own[:, :2])
+    assert np.isinf(own[:, 2:]).all()
+    assert (found[:, 2:] == quantile(scores[labels >= 2], 0.9)).all()
+    alone = ConformalScores().fit(scores[:225], np.zeros(225), 3, labels=labels[:225])
+    assert (alone.conditional("auto", at, 0.9, 3)[:, 2] == alone.quantiles(at, 0.9)).all()
+
+
+# -- groups and known shifts ------------------------------------------------------------------------------------------
+
+
+def grouped(n_groups, size, seed):
+    """Rows of groups with an offset each, which a column that is the same in a group would tell."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), size)
+    place, offset = rng.normal(size=n_groups)[groups], 2 * rng.normal(size=n_groups)[groups]
+    X = np.column_stack([rng.normal(size=(len(groups), 2)), place])
+    y = X[:, 0] + offset + 0.3 * rng.normal(size=len(groups))
+    return np.where(rng.random(X.shape) < 0.1, np.nan, X), y, groups
+
+
+def test_groups_are_left_out_as_a_whole():
+    (X, y, groups), (test, target, _) = grouped(60, 10, 0), grouped(300, 5, 1)
+    neighbours = HistGradientBoostingRegressor(max_iter=100, random_state=0)
+    covered = []
+    for of_rows in (None, groups):
+        model = MaskConformalRegressor(neighbours).fit(X, y, groups=of_rows)
+        low, high = model.predict_interval(test).T
+        covered.append(np.mean((low <= target) & (target <= high)))
+    assert covered[0] < 0.75  # what a row of a known group is off by
+    assert 0.83 < covered[1] < 0.97
+    fold = model.score_fold_[: len(y)]
+    assert all(len(set(fold[groups == k])) == 1 for k in range(60))
+    named = MaskConformalRegressor(neighbours).fit(X, y, groups=[f"person {k}" for k in groups])
+    np.testing.assert_array_equal(named.predict_interval(test[:9]), model.predict_interval(test[:9]))
+    with pytest.raises(ValueError, match=r"at least cv=5 different groups.*got 3. Lower cv"):
+        MaskConformalRegressor().fit(X, y, groups=groups % 3)
+    with pytest.raises(ValueError, match="groups must name the group of every row"):
+        MaskConformalRegressor().fit(X, y, groups=groups[:5])
+
+
+def test_classes_of_new_groups_are_covered():
+    (X, y, groups), (test, target, _) = grouped(150, 6, 2), grouped(300, 5, 3)
+    y, target = (np.digitize(part, [-1.5, 1.5]) for part in (y, target))
+    model = MaskConformalClassifier(HistGradientBoostingClassifier(max_iter=60, random_state=0))
+    covered = [
+        model.fit(X, y, groups=of_rows).predict_set(test)[np.arange(len(test)), target].mean()
+        for of_rows in (None, groups)
+    ]
+    assert covered[0] < covered[1] - 0.05
+    assert covered[1] > 0.85
+
+
+def shifted(n, mean, seed):
+    """The noise grows with the first column, whose mean is what shifts; a density over that of mean 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) + np.array([mean, 0, 0])
+    y = X.sum(axis=1) + rng.normal(size=n) * np.exp(0.7 * X[:, 0])
+    return X, y, np.exp(1.2 * X[:, 0] - 0.72)
+
+
+@pytest.mark.parametrize("method", ["refit", "cv+"])
+def test_likelihood_ratios_carry_coverage_to_shifted_rows(method):
+    (X, y, ratio), (test, target, own) = shifted(800, 0, 0), shifted(2000, 1.2, 1)
+    model = MaskConformalRegressor(GaussianRegressor(), method=method, cv=3)
+    low, high = model.fit(X, y).predict_interval(test).T
+    assert np.mean((low <= target) & (target <= high)) < 0.8
+    low, high = model.fit(X, y, likelihood_ratio=ratio).predict_interval(test, likelihood_ratio=own).T
+    assert 0.84 < np.mean((low <= target) & (target <= high)) < 0.97
+    rescaled = model.fit(X, y, likelihood_ratio=1024 * ratio)
+    np.testing.assert_array_equal(rescaled.predict_interval(test, likelihood_ratio=1024 * own)[:, 0], low)
+    ones = model.fit(X, y, likelihood_ratio=np.ones(800)).predict_interval(test[:50])
+    np.testing.assert_allclose(ones, model.fit(X, y).predict_interval(test[:50]))
+    with pytest.raises(ValueError, match="fit was told of none"):
+        model.predict_interval(test, likelihood_ratio=own)
+    for wrong, said in ((ratio[:3], "shape"), (-ratio, "row 0"), (0 * ratio, "zeros alone")):
+        with pytest.raises(ValueError, match=rf"likelihood_ratio must be 800 finite numbers.*got.*{said}"):
+            model.fit(X, y, likelihood_ratio=wrong)
+
+
+def test_likelihood_ratios_weigh_near_scores_and_classes():
+    """A score of weight 3 counts as three of weight 1."""
+    rng = np.random.default_rng(0)
+    scores, missing, labels = rng.random(60), rng.integers(0, 4, 60).astype(float), rng.integers(0, 2, 60)
+    weights = rng.integers(1, 4, 60)
+    repeated = [np.repeat(part, weights) for part in (scores, missing)]
+    kept = ConformalScores().fit(scores, missing, 4, labels=labels, weights=weights.astype(float))
+    many = ConformalScores().fit(*repeated, 4, labels=np.repeat(labels, weights))
+    at, own = np.arange(4.0), np.ones(4)
+    for level in (0.3, 0.8):
+        np.testing.assert_array_equal(kept.near(at, level, own=own), many.near(at, level))
+        np.testing.assert_array_equal(kept.overall(level, own=own), np.full(4, many.overall(level)))
+        np.testing.assert_array_equal(
+            kept.conditional("class", at, level, 2, own), many.conditional("class", at, level, 2)
+        )
+    assert np.isinf(kept.overall(0.9, own=np.array([1e-9, 1e9]))).tolist() == [False, True]
+
+
+def test_conditions_are_three():
     X, y = six_classes(300, 1)
     with pytest.raises(ValueError, match="condition"):
         MaskConformalClassifier(condition="label").fit(X, y)
     model = LacunarClassifier(members=["logistic"], class_weight="balanced").fit(X, y)
-    with pytest.raises(ValueError, match=r"condition must be 'missing' or 'class'; got 'label'"):
+    with pytest.raises(ValueError, match=r"condition must be 'missing', 'class' or 'auto'; got 'label'"):
         model.predict_set(X, condition="label")

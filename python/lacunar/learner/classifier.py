@@ -34,7 +34,14 @@ from lacunar.observed.door import (
     warn_if_unlabelled,
 )
 from lacunar.observed.rules import LABELS, Instance, Optional, Rule, floats
-from lacunar.uncertainty.conformal import CONDITIONS, Condition, ConformalScores, check_level, drawn_to
+from lacunar.uncertainty.conformal import (
+    CONDITIONS,
+    Condition,
+    ConformalScores,
+    check_level,
+    drawn_to,
+    warn_of_rare,
+)
 from lacunar.uncertainty.shift import ExtraMissingProbabilities, Lacking, log_softmax
 
 _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
@@ -395,9 +402,10 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         X : array, frame or sparse matrix of shape (m, d)
         level : float, default=0.9
             Coverage asked for.
-        condition : {"missing", "class"}, default="missing"
+        condition : {"missing", "class", "auto"}, default="missing"
             Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries, whatever their class, or also of
-            those of every single class. With "missing" a rare class may be covered far less than the others.
+            those of every single class. With "missing" a rare class may be covered far less than the others. With "auto" every class with rows enough for
+            the level is covered so, and those with fewer together.
 
         Returns
         -------
@@ -410,14 +418,16 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         lack about as many entries: measured, not guaranteed. Rows that lack more, or other columns, than nearly all training rows have the quantile of copies
         of training rows with further entries hidden. With `condition="class"` every class has a quantile of its own, among its own rows (Vovk,
         Lindsay, Nouretdinov and Gammerman 2003) that lack about as many entries, or among all of its rows where those are too few. A class of n rows with
-        ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
+        ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set; with "missing" and "auto" a warning names such classes.
         """
         level = check_level(level)
         if condition not in CONDITIONS:
             raise ValueError(
-                f"condition must be 'missing' or 'class'; got {condition!r}. Pass 'class' for the coverage of each."
+                f"condition must be 'missing', 'class' or 'auto'; got {condition!r}. Pass 'class' for the coverage of each."
             )
         check_is_fitted(self)
+        if condition != "class":
+            warn_of_rare(self.classes_, self.scores_.class_rows(len(self.classes_)), level)
 
         def within(view: View) -> Floats:
             chances = np.exp(self._logs_of(view))
@@ -439,9 +449,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return drawn_to(usual, unseen, np.broadcast_to(novelty[:, None], usual.shape))
 
     def _quantiles_of(self, scores: ConformalScores, view: View, level: float, condition: Condition) -> Floats:
-        if condition == "missing":
-            return scores.quantiles(view.n_missing, level)[:, None]
-        return scores.of_classes(view.n_missing, level, len(self.classes_))
+        return scores.conditional(condition, view.n_missing, level, len(self.classes_))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """`scoring` of the predictions.

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from lacunar._log import warn_user
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.observed.rules import Array, Flag, Number, Rule, floats
 
-Condition = Literal["missing", "class"]
-CONDITIONS: tuple[Condition, ...] = ("missing", "class")
+Condition = Literal["missing", "class", "auto"]
+CONDITIONS: tuple[Condition, ...] = ("missing", "class", "auto")
 Tail = Literal["upper", "lower", "both"]
 End = Callable[[float, Tail, int], Floats]  # of a level, a tail of the scores and a side, -1 or 1: ends (m,)
 
@@ -45,10 +46,51 @@ def check_levels(levels: Any) -> Floats:
     return checked[0] if isinstance(levels, Real) else checked
 
 
+def place(n: Any, level: float) -> Any:
+    """Which of n sorted scores is their quantile, from 1: ceil(level (n + 1)), more than n where they are too few."""
+    return np.ceil(level * (n + 1) - 1e-9).astype(np.intp)
+
+
 def quantile(scores: Floats, level: float) -> float:
     """The ceil(level (n + 1))-th smallest of n scores; infinite where there are too few."""
-    k = int(np.ceil(level * (len(scores) + 1) - 1e-9))
+    k = int(place(np.array(len(scores)), level))
     return np.inf if k > len(scores) else float(np.partition(scores, k - 1)[k - 1])
+
+
+def quantiles_of_rows(ends: Floats, level: float, weights: Floats, own: Floats | None) -> Floats:
+    """Of every row (m,) the quantile of its n ends (m, n), which have weights (n,) where rows weigh `own` (m,)."""
+    n = ends.shape[1]
+    if own is None:
+        k = int(place(np.array(n), level))
+        return np.full(len(ends), np.inf) if k > n else np.asarray(np.partition(ends, k - 1, axis=1)[:, k - 1])
+    order = np.argsort(ends, axis=1, kind="stable")
+    below = np.cumsum(weights[order], axis=1)
+    first = (below < level * (weights.sum() + own[:, None]) - 1e-9).sum(axis=1)
+    ordered = np.column_stack([np.take_along_axis(ends, order, axis=1), np.full(len(ends), np.inf)])
+    return np.asarray(ordered[np.arange(len(ends)), first])
+
+
+def weighted_place(weight: Floats, level: float, own: Floats) -> Ints:
+    """Which of n sorted scores of such weights (n,) are their quantiles (m,), from 0, where an unknown score has the
+    weight `own` (m,); n where they weigh too little.
+    """
+    total = float(weight.sum())
+    return np.searchsorted(np.cumsum(weight) / (total + 1), level * ((total + own) / (total + 1)) - 1e-12)
+
+
+def warn_of_rare(classes: Any, n_rows: Ints, level: float) -> None:
+    """Say which classes have too few rows (c,) for a quantile of their own."""
+    rare = place(n_rows, level) > n_rows
+    if rare.any():
+        named = ", ".join(
+            f"{label!r} ({n})" for label, n in zip(np.asarray(classes)[rare].tolist(), n_rows[rare], strict=True)
+        )
+        needed = int(np.ceil(level / (1 - level) - 1e-9))
+        warn_user(
+            f"classes have fewer rows than the {needed} that level={level:g} needs for a quantile of their own: {named}. "
+            "Sets may cover them far less often than asked. Pass condition='class', which puts them into every set, or "
+            "give more rows of them."
+        )
 
 
 class ConformalScores(BaseEstimator):  # type: ignore[misc]
@@ -63,6 +105,7 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         "n_missing_": floats("n", low=0),
         "copied_": Array("b", ("n",)),
         "labels_": Array("i", ("n",), low=0),
+        "weights_": floats("n", low=0),
         "n_columns_": Number(whole=True, low=1),
         "copies_count_": Flag(),
     }
@@ -76,8 +119,9 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         labels: Ints | None = None,
         copied: Bools | None = None,
         copies_count: bool = False,
+        weights: Floats | None = None,
     ) -> Self:
-        """Keep scores, numbers of missing entries, numbers of classes, and which rows are copies, each (n,).
+        """Keep scores, numbers of missing entries, numbers of classes, weights, and which rows are copies, each (n,).
 
         Copies weigh what rows as they came leave free, max(0, 1 - rows near / 100), or as much as rows where they
         count.
@@ -85,51 +129,82 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         self.scores_, self.n_missing_ = scores, n_missing.astype(np.float64)
         self.labels_ = np.zeros(len(scores), dtype=np.intp) if labels is None else np.asarray(labels)
         self.copied_ = np.zeros(len(scores), dtype=bool) if copied is None else copied
+        self.weights_ = np.ones(len(scores)) if weights is None else weights
         self.n_columns_, self.copies_count_ = max(int(n_columns), 1), copies_count
         return self
 
-    def overall(self, level: float, tail: Tail = "upper") -> float:
-        """The quantile of all scores that count."""
-        scores = TAILS[tail](self.scores_)
-        return quantile(scores if self.copies_count_ else scores[~self.copied_], level)
+    def overall(self, level: float, tail: Tail = "upper", own: Floats | None = None) -> float | Floats:
+        """The quantile of all scores that count; quantiles (m,) for rows that weigh `own` (m,)."""
+        counts = np.ones_like(self.copied_) if self.copies_count_ else ~self.copied_
+        scores, weights = TAILS[tail](self.scores_)[counts], self.weights_[counts]
+        if own is None:
+            return quantile(scores, level)
+        order = np.argsort(scores, kind="stable")
+        return np.append(scores[order], np.inf)[weighted_place(weights[order], level, own)]
 
-    def near(self, n_missing: Floats, level: float, tail: Tail = "upper") -> Floats:
-        """Quantiles (m,) for rows that lack so many entries: scores weigh exp(-|difference| / (columns / 10))."""
+    def near(self, n_missing: Floats, level: float, tail: Tail = "upper", own: Floats | None = None) -> Floats:
+        """Quantiles (m,) for rows that lack so many entries: scores weigh exp(-|difference| / (columns / 10)), times
+        their weights where rows weigh `own` (m,).
+        """
         scores = TAILS[tail](self.scores_)
         order = np.argsort(scores, kind="stable")
-        scores, of_scores, copied = scores[order], self.n_missing_[order], self.copied_[order]
-        values, own = np.unique(n_missing, return_inverse=True)
-        quantiles = np.empty(len(values))
-        for k, value in enumerate(values):
-            weight = np.exp(-np.abs(of_scores - value) / (_WIDTH * self.n_columns_))
+        of_scores, copied, weights = self.n_missing_[order], self.copied_[order], self.weights_[order]
+        scores, quantiles = np.append(scores[order], np.inf), np.empty(len(n_missing))
+        for value in np.unique(n_missing):
+            weight, rows = np.exp(-np.abs(of_scores - value) / (_WIDTH * self.n_columns_)), n_missing == value
             if not self.copies_count_:
                 weight[copied] *= max(0.0, 1 - float(weight[~copied].sum()) / _ENOUGH)
-            below = np.cumsum(weight) / (weight.sum() + 1)
-            first = int(np.searchsorted(below, level - 1e-12))
-            quantiles[k] = scores[first] if first < len(scores) else np.inf
-        return quantiles[own.ravel()]
+            weight = weight if own is None else weight * weights
+            quantiles[rows] = scores[weighted_place(weight, level, np.ones(1) if own is None else own[rows])]
+        return quantiles
 
-    def quantiles(self, n_missing: Floats, level: float, tail: Tail = "upper") -> Floats:
+    def quantiles(self, n_missing: Floats, level: float, tail: Tail = "upper", own: Floats | None = None) -> Floats:
         """Those of scores near (m,); of all scores where few rows lack about as many; infinite where all rows are too
         few for the level, however many copies they have.
         """
         if np.isinf(quantile(self.scores_[~self.copied_], level)):
             return np.full(len(n_missing), np.inf)
-        near = self.near(n_missing, level, tail)
-        return np.where(np.isfinite(near), near, self.overall(level, tail))
+        near = self.near(n_missing, level, tail, own)
+        return np.where(np.isfinite(near), near, self.overall(level, tail, own))
 
-    def of_classes(self, n_missing: Floats, level: float, n_classes: int) -> Floats:
+    def of_classes(self, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None) -> Floats:
         """Quantiles (m, c) among the rows of every single class: an infinite one puts its class into every set."""
-        return np.column_stack([self._of_class(k).quantiles(n_missing, level) for k in range(n_classes)])
+        each = [self._among(self.labels_ == k).quantiles(n_missing, level, own=own) for k in range(n_classes)]
+        return np.column_stack(each)
 
-    def _of_class(self, k: int) -> ConformalScores:
-        own = self.labels_ == k
+    def of_enough(self, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None) -> Floats:
+        """Quantiles (m, c) of every class that has rows enough. The others share one among their rows, or among all
+        where these are too few, too.
+        """
+        n_rows = self.class_rows(n_classes)
+        rare = place(n_rows, level) > n_rows
+        quantiles = self.of_classes(n_missing, level, n_classes, own)
+        if rare.any():
+            shared = self._among(rare[self.labels_]).quantiles(n_missing, level, own=own)
+            usual = self.quantiles(n_missing, level, own=own)
+            quantiles[:, rare] = np.where(np.isfinite(shared), shared, usual)[:, None]
+        return quantiles
+
+    def class_rows(self, n_classes: int) -> Ints:
+        """How many rows (c,) every class has, without copies."""
+        return np.bincount(self.labels_[~self.copied_], minlength=n_classes)
+
+    def conditional(
+        self, condition: Condition, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None
+    ) -> Floats:
+        """Quantiles of the rows that a condition names, (m, 1) or (m, c)."""
+        if condition == "missing":
+            return self.quantiles(n_missing, level, own=own)[:, None]
+        return (self.of_classes if condition == "class" else self.of_enough)(n_missing, level, n_classes, own)
+
+    def _among(self, rows: Bools) -> ConformalScores:
         return ConformalScores().fit(
-            self.scores_[own],
-            self.n_missing_[own],
+            self.scores_[rows],
+            self.n_missing_[rows],
             self.n_columns_,
-            copied=self.copied_[own],
+            copied=self.copied_[rows],
             copies_count=self.copies_count_,
+            weights=self.weights_[rows],
         )
 
 

@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -17,10 +16,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
-from lacunar._typing import Floats
+from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed.door import ScoreMixin, read_target
+from lacunar.observed.door import ScoreMixin, read_groups, read_target
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.boosted import BoostedGaussian
 from lacunar.uncertainty.conformal import (
@@ -30,10 +29,20 @@ from lacunar.uncertainty.conformal import (
     check_levels,
     interval_scores,
     quantiles_at,
+    quantiles_of_rows,
     skewed_intervals_at,
 )
 from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
-from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
+from lacunar.uncertainty.masks import (
+    MaskConformal,
+    count_missing,
+    encoder_of,
+    fit_with_groups,
+    group_folds,
+    numbers_of,
+    readable_rows,
+    with_copies,
+)
 from lacunar.uncertainty.power import TargetPower
 from lacunar.uncertainty.shift import evenly
 
@@ -41,6 +50,14 @@ _LEAST_STD = 1e-150  # whose square is above 0
 _FEWEST_CHOOSING = 100  # rows, from which the default chooses its base
 _SURE = 1.0  # standard errors by which a base must be better than a simpler one
 _MEAN_OVER = 50  # residuals, evenly spaced among the sorted ones
+
+
+class TrainingRows(NamedTuple):
+    """What is known of training rows beside their entries."""
+
+    fold: Ints  # (n,)
+    groups: Ints | None  # (n,)
+    weights: Floats | None  # (n,)
 
 
 @whole_answers
@@ -117,6 +134,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     .. [1] R. F. Barber, E. J. Candes, A. Ramdas, R. J. Tibshirani, "Predictive inference with the jackknife+", 2021.
     .. [2] M. Zaffran, J. Josse, Y. Romano, A. Dieuleveut, "Predictive uncertainty quantification with missing
        covariates", 2024, arXiv 2405.15641.
+    .. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes, A. Ramdas, "Conformal prediction under covariate shift", 2019.
 
     Examples
     --------
@@ -170,7 +188,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> MaskConformalRegressor:
+    def fit(self, X: Any, y: Any, groups: Any = None, likelihood_ratio: Any = None) -> MaskConformalRegressor:
         """Fit the estimator, to all rows and without each fold, and the scale of its residuals.
 
         Parameters
@@ -178,6 +196,12 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
             A frame with columns that are not numbers goes to the estimator as it is.
         y : array-like of shape (n,)
+        groups : array-like of shape (n,), default=None
+            To which person, place or batch a row belongs, as numbers or text: folds leave out whole groups, so that
+            residuals are those of rows of new groups. An estimator whose `fit` takes groups is told of them.
+        likelihood_ratio : array-like of shape (n,), default=None
+            How much denser rows to predict are than training rows at each training row, up to a factor: scores weigh
+            so [3]_. For a known shift of the columns; the estimator is fitted as without it.
 
         Returns
         -------
@@ -188,8 +212,10 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         check_consistent_length(rows, target)
         if len(target) < self.cv:
             raise ValueError(f"X must have at least cv={self.cv} rows; got n_samples = {len(target)}. Lower cv.")
+        groups = read_groups(groups, len(target), np.arange(len(target)))
+        weights = self._read_ratios(likelihood_ratio, len(target))
         rng = generator(fixed_seed(self.random_state))
-        fold = rng.permutation(len(target)) % self.cv
+        fold = group_folds(groups, len(target), self.cv, rng)
         self.encoder_ = encoder_of(rows)
         self.least_ = float(target.min()) if self.lower_bound == "observed" else self.lower_bound
         bases = self._bases(target)
@@ -199,7 +225,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         least, means = np.zeros(0), {}
         for name, (base, power) in bases.items():
             one = copy(self)
-            scores = one._calibrate(base, power, tables if self._learns_scale(base) else [rows], target, fold)
+            own_tables = tables if self._learns_scale(base) else [rows]
+            scores = one._calibrate(base, power, own_tables, target, TrainingRows(fold, groups, weights))
             means[name] = float(scores[: len(target)].mean())
             if best is None or _is_less(scores, least):
                 best, least = one, scores
@@ -229,19 +256,20 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         return self.method == "refit" and (self.masks == "any" or not own)
 
     def _calibrate(
-        self, base: Any, power: TargetPower | None, tables: list[Any], y: Floats, fold: NDArray[np.int64]
+        self, base: Any, power: TargetPower | None, tables: list[Any], y: Floats, of_rows: TrainingRows
     ) -> Floats:
         """Fit one base, to all rows and without each fold, and its scores. Returns interval scores out of fold (n,)."""
-        rows, self.power_ = tables[0], power
+        rows, self.power_, fold = tables[0], power, of_rows.fold
         target = y if power is None else power.transform(y)
-        self.estimator_ = clone(base).fit(rows, target)
+        self.estimator_ = fit_with_groups(clone(base), rows, target, of_rows.groups)
         self.gaussian_ = None if _has_std(base) else self._gaussian_of(GaussianRegressor(warm_start=True), rows, target)
         mean, std = np.empty((2, len(tables), len(target)))
         self.estimators_, self.gaussians_ = [], []
         for k in range(self.cv):
             inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             rows_inside, known = _safe_indexing(rows, inside), target[inside]
-            one = (deepcopy(self.estimator_) if self.estimator is None else clone(base)).fit(rows_inside, known)
+            one = deepcopy(self.estimator_) if self.estimator is None else clone(base)
+            fit_with_groups(one, rows_inside, known, None if of_rows.groups is None else of_rows.groups[inside])
             start = deepcopy(self.gaussian_)
             gaussian = None if start is None else self._gaussian_of(start, rows_inside, known)
             for t, table in enumerate(tables):
@@ -250,9 +278,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
                 self.estimators_.append(one)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
-        return self._fit_scores(mean.ravel(), std.ravel(), tables, target, y)
+        return self._fit_scores(mean.ravel(), std.ravel(), tables, target, y, of_rows.weights)
 
-    def _fit_scores(self, mean: Floats, std: Floats, tables: list[Any], target: Floats, y: Floats) -> Floats:
+    def _fit_scores(
+        self, mean: Floats, std: Floats, tables: list[Any], target: Floats, y: Floats, weights: Floats | None
+    ) -> Floats:
         """Scores of predictions out of fold of all tables; returns the interval scores of the rows that count."""
         residuals = np.tile(target, len(tables)) - mean
         self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
@@ -263,10 +293,13 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             columns = predicted, residuals, variance, n_missing
             self.deviation_ = PredictiveDeviation().fit(*columns)
             sigma = sigma_out_of_fold(*columns, self.score_fold_)
-        self.scores_ = self._scores_of(residuals / sigma, tables)
+        self.scores_ = self._scores_of(residuals / sigma, tables, weights)
         n = len(mean) if self.masks == "any" else len(target)
-        low, high = skewed_intervals_at(np.array(self.level), self._around(mean[:n], sigma[:n], n_missing[:n])).T
-        return interval_scores(low, high, np.tile(y, n // len(y)), self.level)
+        own = None if weights is None else np.tile(weights, n // len(y))
+        ends = self._around(mean[:n], sigma[:n], n_missing[:n], own)
+        low, high = skewed_intervals_at(np.array(self.level), ends).T
+        scores = interval_scores(low, high, np.tile(y, n // len(y)), self.level)
+        return scores if own is None else scores * own
 
     def _gaussian_of(self, start: GaussianRegressor, rows: Any, target: Floats) -> GaussianRegressor:
         """The model that tells how much of y a mask hides."""
@@ -315,7 +348,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             total += power.inverse(mean + scores[place] * sigma)
         return np.asarray(total / min(len(scores), _MEAN_OVER))
 
-    def predict_interval(self, X: Any, level: float | Sequence[float] | None = None) -> Floats:
+    def predict_interval(
+        self, X: Any, level: float | Sequence[float] | None = None, likelihood_ratio: Any = None
+    ) -> Floats:
         """Lower and upper ends of the intervals.
 
         Parameters
@@ -323,6 +358,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
         level : float, sequence of floats or None, default=None
             Coverage asked for, between 0 and 1; None is that of the constructor.
+        likelihood_ratio : array-like of shape (m,), default=None
+            The same of these rows, in the units of `fit`; None is the mean of the training rows' ratios.
 
         Returns
         -------
@@ -331,9 +368,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             infinite where training rows are too few for the level.
         """
         levels = check_levels(self.level if level is None else level)
-        return skewed_intervals_at(levels, self._ends(X))
+        return skewed_intervals_at(levels, self._ends(X, likelihood_ratio))
 
-    def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
+    def predict_quantiles(
+        self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9), likelihood_ratio: Any = None
+    ) -> Floats:
         """Quantiles of the target, from the residuals of the intervals with their signs.
 
         Parameters
@@ -341,6 +380,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
         level : float or sequence of floats, default=(0.1, 0.5, 0.9)
             Shares of the target that are to be below, between 0 and 1.
+        likelihood_ratio : array-like of shape (m,), default=None
+            The same of these rows, in the units of `fit`; None is the mean of the training rows' ratios.
 
         Returns
         -------
@@ -348,23 +389,25 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             None is below that of a smaller level. Those of .05 and .95 are the ends of the interval of level .9;
             infinite where training rows are too few for the level.
         """
-        return quantiles_at(check_levels(level), self._ends(X))
+        return quantiles_at(check_levels(level), self._ends(X, likelihood_ratio))
 
-    def _ends(self, X: Any) -> End:
+    def _ends(self, X: Any, likelihood_ratio: Any) -> End:
         """Ends of the intervals of rows, as a function of level, tail of the scores and side."""
         check_is_fitted(self, "estimator_")
         rows = readable_rows(self, X, reset=False)
+        n_missing = count_missing(rows)
+        own = self._own_ratios(likelihood_ratio, len(n_missing))
         if self.method == "cv+":
-            return self._ends_around_folds(rows)
-        return self._around(*self._mean_and_sigma(rows), count_missing(rows))
+            return self._ends_around_folds(rows, own)
+        return self._around(*self._mean_and_sigma(rows), n_missing, own)
 
-    def _around(self, mean: Floats, sigma: Floats, n_missing: Floats) -> End:
+    def _around(self, mean: Floats, sigma: Floats, n_missing: Floats, own: Floats | None) -> End:
         """Ends around predictions (m,) of rows that lack so many entries."""
 
         def end(level: float, tail: Tail, side: int) -> Floats:
-            learned = self.deviation_ is not None
-            quantile = self.scores_.near(n_missing, level, tail) if learned else self.scores_.overall(level, tail)
-            return self._in_units(mean + side * (quantile * sigma))
+            learned, scores = self.deviation_ is not None, self.scores_
+            reach = scores.near(n_missing, level, tail, own) if learned else scores.overall(level, tail, own)
+            return self._in_units(mean + side * (reach * sigma))
 
         return end
 
@@ -373,7 +416,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         ends = ends if self.power_ is None else self.power_.inverse(ends)
         return ends if self.least_ is None else np.maximum(ends, self.least_)
 
-    def _ends_around_folds(self, rows: Any) -> End:
+    def _ends_around_folds(self, rows: Any, own: Floats | None) -> End:
         """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11)
         of CV+.
         """
@@ -382,14 +425,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
 
         def end(level: float, tail: Tail, side: int) -> Floats:
             scores = TAILS[tail](self.scores_.scores_)
-            n, k = len(scores), int(np.ceil(level * (len(scores) + 1) - 1e-9))
-            if k > n:
-                return self._in_units(np.full(len(rows), side * np.inf))
-            ends = np.empty((len(rows), n))
+            ends = np.empty((len(rows), len(scores)))
             for j, (mean, std) in enumerate(predicted):
-                own = self.score_fold_ == j
-                ends[:, own] = std[:, None] * scores[own] + side * mean[:, None]
-            return self._in_units(side * np.partition(ends, k - 1, axis=1)[:, k - 1])
+                left_out = self.score_fold_ == j
+                ends[:, left_out] = std[:, None] * scores[left_out] + side * mean[:, None]
+            return self._in_units(side * quantiles_of_rows(ends, level, self.scores_.weights_, own))
 
         return end
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, has_fit_parameter
 
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
-from lacunar.observed.rules import Anything, Instance, Rule, trial_rows
+from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, trial_rows
 from lacunar.uncertainty.conformal import ConformalScores
 
 _COPIES = 3  # of every row, with more entries hidden
@@ -73,6 +73,47 @@ def numbers_of(table: Any, encoder: TableEncoder | None, remarks: Remarks | None
     return np.asarray(encoder.transform(table))  # also where `set_config` asks for frames
 
 
+def ratios_of(likelihood_ratio: Any, n: int) -> Floats | None:
+    """Likelihood ratios of n rows; None where there are none."""
+    if likelihood_ratio is None:
+        return None
+    ratios = np.asarray(likelihood_ratio, dtype=np.float64)
+    wish = f"likelihood_ratio must be {n} finite numbers of at least 0, one for each row of X, and some above 0"
+    if ratios.shape != (n,):
+        raise ValueError(f"{wish}; got an array of shape {ratios.shape}. Pass one number a row.")
+    wrong = np.flatnonzero(~(np.isfinite(ratios) & (ratios >= 0)))
+    if len(wrong):
+        raise ValueError(f"{wish}; got {ratios[wrong[0]]} in row {wrong[0]}. Leave out rows that cannot occur.")
+    if n and not ratios.any():
+        raise ValueError(f"{wish}; got zeros alone. Pass densities of rows to predict over those of training rows.")
+    return ratios
+
+
+def fit_with_groups(model: Any, X: Any, y: Any, groups: Ints | None) -> Any:
+    """The model fitted, told of groups where its `fit` takes them."""
+    return (
+        model.fit(X, y, groups=groups) if groups is not None and has_fit_parameter(model, "groups") else model.fit(X, y)
+    )
+
+
+def group_folds(groups: Ints | None, n: int, n_folds: int, rng: np.random.Generator) -> Ints:
+    """Numbers of folds of n rows (n,), drawn; of whole groups, the largest first, each into the smallest fold."""
+    if groups is None:
+        return rng.permutation(n) % n_folds
+    sizes = np.bincount(groups)
+    if len(sizes) < n_folds:
+        raise ValueError(
+            f"groups must hold at least cv={n_folds} different groups, for a fold leaves out whole groups; got "
+            f"{len(sizes)}. Lower cv."
+        )
+    drawn = rng.permutation(len(sizes))
+    fold_sizes, fold_of = np.zeros(n_folds), np.empty(len(sizes), dtype=np.intp)
+    for group in drawn[np.argsort(-sizes[drawn], kind="stable")]:
+        fold_of[group] = np.argmin(fold_sizes)
+        fold_sizes[fold_of[group]] += sizes[group]
+    return fold_of[groups]
+
+
 class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
     """A fitted estimator, and scores out of fold of rows and copies with how many entries each of them lacks."""
 
@@ -84,9 +125,33 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _schema: ClassVar[dict[str, Rule]] = {"estimator_": Anything(), "scores_": Instance(ConformalScores)}
+    _schema: ClassVar[dict[str, Rule]] = {
+        "estimator_": Anything(),
+        "scores_": Instance(ConformalScores),
+        "mean_ratio_": Optional(Number(low=0, above=True)),
+    }
 
-    def _scores_of(self, scores: Floats, tables: list[Any], labels: Ints | None = None) -> ConformalScores:
+    def _read_ratios(self, likelihood_ratio: Any, n: int) -> Floats | None:
+        """Ratios of the training rows in units of their mean, which is kept."""
+        ratios = ratios_of(likelihood_ratio, n)
+        self.mean_ratio_ = None if ratios is None else float(ratios.mean())
+        return None if ratios is None else ratios / ratios.mean()
+
+    def _own_ratios(self, likelihood_ratio: Any, n: int) -> Floats | None:
+        """Ratios of rows to predict in the same units, 1 where they are not known."""
+        ratios = ratios_of(likelihood_ratio, n)
+        if self.mean_ratio_ is None:
+            if ratios is not None:
+                raise ValueError(
+                    "likelihood_ratio of rows to predict needs those of the training rows; fit was told of none. Pass "
+                    "likelihood_ratio to fit, too."
+                )
+            return None
+        return np.ones(n) if ratios is None else ratios / self.mean_ratio_
+
+    def _scores_of(
+        self, scores: Floats, tables: list[Any], weights: Floats | None, labels: Ints | None = None
+    ) -> ConformalScores:
         """Scores of the rows of the tables, of which all but the first are copies."""
         n_missing = np.concatenate([count_missing(table) for table in tables])
         copied = np.arange(len(n_missing)) >= len(tables[0])
@@ -97,6 +162,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
             labels=labels,
             copied=copied,
             copies_count=self.masks == "any",
+            weights=None if weights is None else np.tile(weights, len(tables)),
         )
 
     def predict(self, X: Any) -> NDArray[Any]:

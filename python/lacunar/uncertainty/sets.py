@@ -15,12 +15,19 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
-from lacunar._typing import Floats
+from lacunar._typing import Floats, Ints
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import ScoreMixin, read_target
+from lacunar.observed.door import ScoreMixin, read_groups, read_target
 from lacunar.observed.rules import LABELS, Rule
-from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level
-from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
+from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level, warn_of_rare
+from lacunar.uncertainty.masks import (
+    MaskConformal,
+    count_missing,
+    fit_with_groups,
+    group_folds,
+    readable_rows,
+    with_copies,
+)
 
 
 @whole_answers
@@ -36,10 +43,11 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         With `fit`, `predict` and `predict_proba`, taking missing values. None is `KarmaClassifier()`.
     level : float, default=0.9
         Coverage asked for.
-    condition : {"missing", "class"}, default="missing"
+    condition : {"missing", "class", "auto"}, default="missing"
         Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries,
         whatever their class, or also of those of every single class. With "missing" a rare class may be covered far
-        less than the others.
+        less than the others. With "auto" every class with rows enough for the level is covered so, and those with
+        fewer together.
     masks : {"natural", "any"}, default="natural"
         Whether rows to predict lack entries as the training rows do, or whatever they may: then three more copies of
         every row, with a random share of its entries hidden, count too. With "natural" they count where fewer than a
@@ -67,11 +75,13 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
     With `condition="class"` a class is in the set if its probability is at least 1 - q, q the quantile among the rows
     of that class alone [2]_ that lack about as many entries; among all of its rows where those are too few, for the
     class goes first. A class of n rows with ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
+    With "missing" and "auto" a warning names such classes.
 
     References
     ----------
     .. [1] M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", 2019.
     .. [2] V. Vovk, D. Lindsay, I. Nouretdinov, A. Gammerman, "Mondrian confidence machine", 2003.
+    .. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes, A. Ramdas, "Conformal prediction under covariate shift", 2019.
 
     Examples
     --------
@@ -115,7 +125,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> MaskConformalClassifier:
+    def fit(self, X: Any, y: Any, groups: Any = None, likelihood_ratio: Any = None) -> MaskConformalClassifier:
         """Fit the estimator, to all rows and without each fold.
 
         Parameters
@@ -123,6 +133,12 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
             A frame with columns that are not numbers goes to the estimator as it is.
         y : array-like of shape (n,)
+        groups : array-like of shape (n,), default=None
+            To which person, place or batch a row belongs, as numbers or text: folds leave out whole groups, so that
+            sets are those of rows of new groups. An estimator whose `fit` takes groups is told of them.
+        likelihood_ratio : array-like of shape (n,), default=None
+            How much denser rows to predict are than training rows at each training row, up to a factor: scores weigh
+            so [3]_. For a known shift of the columns; the estimator is fitted as without it.
 
         Returns
         -------
@@ -135,26 +151,33 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         self.classes_, y_encoded = np.unique(target, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have 2 classes or more; got 1 class, {self.classes_[0]!r}. Give rows of another.")
+        groups = read_groups(groups, len(target), np.arange(len(target)))
+        weights = self._read_ratios(likelihood_ratio, len(target))
         rng = generator(fixed_seed(self.random_state))
         model = KarmaClassifier() if self.estimator is None else self.estimator
-        self.estimator_ = clone(model).fit(rows, target)
+        self.estimator_ = fit_with_groups(clone(model), rows, target, groups)
         tables = with_copies(rows, rng)
         scores = np.empty((len(tables), len(target)))
-        splits = self._folds(y_encoded, rng)
+        splits = self._folds(y_encoded, groups, rng)
         for outside in splits:
             inside = np.setdiff1d(np.arange(len(target)), outside)
-            one = clone(model).fit(_safe_indexing(rows, inside), target[inside])
+            one = fit_with_groups(
+                clone(model), _safe_indexing(rows, inside), target[inside], None if groups is None else groups[inside]
+            )
             at = np.searchsorted(one.classes_, target[outside])
             known = one.classes_[np.minimum(at, len(one.classes_) - 1)] == target[outside]
             for t, table in enumerate(tables):
                 proba = one.predict_proba(_safe_indexing(table, outside))
                 own = proba[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
-        self.scores_ = self._scores_of(scores.ravel(), tables, np.tile(y_encoded, len(tables)))
+        self.scores_ = self._scores_of(scores.ravel(), tables, weights, np.tile(y_encoded, len(tables)))
         return self
 
-    def _folds(self, y_encoded: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
-        """Stratified folds; at random where the smallest class has fewer rows."""
+    def _folds(self, y_encoded: NDArray[Any], groups: Ints | None, rng: np.random.Generator) -> list[NDArray[Any]]:
+        """Folds of whole groups; without groups stratified, at random where the smallest class has fewer rows."""
+        if groups is not None:
+            fold = group_folds(groups, len(groups), self.cv, rng)
+            return [np.flatnonzero(fold == k) for k in range(self.cv)]
         if np.bincount(y_encoded).min() >= self.cv:
             split = StratifiedKFold(self.cv, shuffle=True, random_state=int(rng.integers(2**31)))
             return [outside for _, outside in split.split(y_encoded, y_encoded)]
@@ -175,7 +198,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         proba: Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
         return proba
 
-    def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, level: float | None = None, likelihood_ratio: Any = None) -> NDArray[np.bool_]:
         """Which classes are in the sets; the most probable class always is.
 
         Parameters
@@ -183,6 +206,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
         level : float or None, default=None
             Coverage asked for, between 0 and 1; None is that of the constructor.
+        likelihood_ratio : array-like of shape (m,), default=None
+            The same of these rows, in the units of `fit`; None is the mean of the training rows' ratios.
 
         Returns
         -------
@@ -193,13 +218,16 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         coverage = check_level(self.level if level is None else level)
         rows = readable_rows(self, X, reset=False)
         proba = self.estimator_.predict_proba(rows)
-        sets: NDArray[np.bool_] = proba >= 1 - self._score_quantiles(rows, coverage)
+        own = self._own_ratios(likelihood_ratio, len(proba))
+        if self.condition != "class":
+            warn_of_rare(self.classes_, self.scores_.class_rows(len(self.classes_)), coverage)
+        sets: NDArray[np.bool_] = proba >= 1 - self._score_quantiles(rows, coverage, own)
         sets[np.arange(len(proba)), np.argmax(proba, axis=1)] = True
         return sets
 
-    def _score_quantiles(self, rows: Any, level: float) -> Floats:
+    def _score_quantiles(self, rows: Any, level: float, own: Floats | None) -> Floats:
         """Quantiles of the scores that `condition` asks for, (m, 1) or (m, n_classes)."""
         n_missing = count_missing(rows)
         if self.condition == "missing":
-            return self.scores_.near(n_missing, level)[:, None]
-        return self.scores_.of_classes(n_missing, level, len(self.classes_))
+            return self.scores_.near(n_missing, level, own=own)[:, None]
+        return self.scores_.conditional(self.condition, n_missing, level, len(self.classes_), own)
