@@ -2,7 +2,9 @@
 
 Intervals: 240 training rows with 30 % of the entries hidden at random (airquality also with its own missing values), test rows with 30 % or 65 % hidden,
 level .9. CP-MDA-Exact (Zaffran et al. 2023) is around `GaussianRegressor`, trained on two thirds and calibrated on one.
-Sets: coverage by class of sets of classes with and without `condition="class"`, level .9, on six imbalanced laws (six classes, 1,200 rows) and on tables of `learner_tables.py` with a
+Laws: five laws (linear, bent, Friedman's, skewed, noise that grows) of eight columns, training rows complete, with 30 % of the entries hidden, at random given two columns, or by their own
+values, and test rows as in training or with 30 % or 60 % hidden; interval scores over those of the best of six rivals, and cells whose coverage is within .86 to .94.
+Sets: coverage by class of sets of classes with `condition` "missing", "auto" and "class", level .9, on six imbalanced laws (six classes, 1,200 rows) and on tables of `learner_tables.py` with a
 share of the test rows' entries hidden.
 Measuring: 300 training rows with 30 % hidden; test rows with 75 % hidden buy entries one by one, by `value_of_measuring`, by the largest correlation with y, or at random;
 squared error of `GaussianRegressor` over the variance of y.
@@ -16,12 +18,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from learner_tables import table
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -34,7 +39,7 @@ from lacunar.plotting import CalibrationByMissingDisplay
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor, MeasuringLoop, value_of_measuring
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # where the papers' scripts are a package
-from bench.papers.conformal_missing import Band, boosting, exact, split
+from bench.papers.conformal_missing import PEERS, Band, boosting, exact, split
 
 LEVEL = 0.9
 LABELLED = (
@@ -132,6 +137,101 @@ def covered(name: str, X: Any, y: Any, seeds: int) -> None:
         print(f"| {name} | {key} | {numbers} |", flush=True)
 
 
+# -- five laws --------------------------------------------------------------------------------------------------------
+
+LAWS = ("linear", "bent", "friedman", "skewed", "growing noise")
+TRAINING_MASKS = ("none", "30 %", "given two columns", "by own values")
+TEST_MASKS = ("as in training", "30 %", "60 %")
+LAW_COLUMNS, LAW_TESTED, NESTED_TESTED = 8, 1000, 100
+ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(LAW_COLUMNS), np.arange(LAW_COLUMNS))))
+
+
+def law_rows(law: str, n: int, slopes: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Complete rows and targets."""
+    X, noise = rng.normal(size=(n, LAW_COLUMNS)) @ ROOT.T, rng.normal(size=n)
+    linear = X @ slopes
+    if law == "friedman":
+        U = norm.cdf(X)
+        mean = 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3] + 5 * U[:, 4]
+        return X, mean + noise
+    if law == "skewed":
+        return X, np.exp(0.6 * linear / np.linalg.norm(slopes) + 0.4 * noise)
+    if law == "growing noise":
+        return X, linear + noise * np.exp(0.6 * X[:, 0])
+    return X, linear + 0.5 * noise + (2 * np.sin(2 * X[:, 0]) * X[:, 1] if law == "bent" else 0.0)
+
+
+def hidden_of(X: Any, mask: str, rng: np.random.Generator) -> Any:
+    if mask == "given two columns":
+        chance = 0.6 / (1 + np.exp(-1.5 * X[:, :2].mean(axis=1, keepdims=True)))
+        return np.where((rng.random(X.shape) < chance) & (np.arange(X.shape[1]) >= 2), np.nan, X)
+    if mask == "by own values":
+        return np.where(rng.random(X.shape) < 0.6 / (1 + np.exp(-2 * X)), np.nan, X)
+    share = {"none": 0.0, "30 %": 0.3, "60 %": 0.6}[mask]
+    return np.where(rng.random(X.shape) < share, np.nan, X)
+
+
+def law_methods(X: Any, y: Any, learner: bool) -> dict[str, Any]:
+    """Functions of rows that return lower and upper ends."""
+    ours = {"MaskConformalRegressor": MaskConformalRegressor().fit(X, y)}
+    if learner:
+        ours["LacunarRegressor"] = LacunarRegressor(random_state=0).fit(X, y)
+    methods: dict[str, Any] = {
+        name: lambda rows, model=model: model.predict_interval(rows) for name, model in ours.items()
+    }
+    for name, (kind, way) in PEERS.items():
+        half = len(X) // 2 if kind == "CQR" else (2 * len(X)) // 3
+        methods[name] = partial(ends, way, Band(kind).fit(X[:half], y[:half]), X[half:], y[half:])
+    return methods
+
+
+def law_cells(law: str, mask: str, n: int, seed: int, learner: bool) -> dict[tuple[str, str], tuple[float, float]]:
+    """Coverage and mean interval score, by test mask and method."""
+    rng = np.random.default_rng([seed, LAWS.index(law), TRAINING_MASKS.index(mask)])
+    slopes, cells = rng.normal(size=LAW_COLUMNS), {}
+    X, y = law_rows(law, n, slopes, rng)
+    methods = law_methods(hidden_of(X, mask, rng), y, learner)
+    for test_mask in TEST_MASKS:
+        full, target = law_rows(law, LAW_TESTED, slopes, rng)
+        rows = hidden_of(full, mask if test_mask == "as in training" else test_mask, rng)
+        for name, way in methods.items():
+            some = NESTED_TESTED if "Nested" in name else LAW_TESTED
+            low, high = way(rows[:some]).T
+            inside = (low <= target[:some]) & (target[:some] <= high)
+            scores = high - low + 20 * np.maximum(np.maximum(low - target[:some], target[:some] - high), 0)
+            cells[test_mask, name] = float(inside.mean()), float(scores.mean())
+    return cells
+
+
+def by_laws(sizes: Sequence[int], seeds: int, laws: Sequence[str], masks: Sequence[str], learner: bool) -> None:
+    """For every size and method: cells in the band, and scores over the best rival's, of means over seeds."""
+    for n in sizes:
+        cells: dict[tuple[str, ...], list[Any]] = {}
+        for law in laws:
+            for mask in masks:
+                for seed in range(seeds):
+                    for (test_mask, name), found in law_cells(law, mask, n, seed, learner).items():
+                        cells.setdefault((law, mask, test_mask, name), []).append(found)
+        names = list(dict.fromkeys(key[3] for key in cells))
+        scores = {key: float(np.mean([score for _, score in found])) for key, found in cells.items()}
+        best = {key[:3]: min(scores[(*key[:3], peer)] for peer in PEERS) for key in cells}
+        for name in names:
+            runs = [coverage for key, found in cells.items() if key[3] == name for coverage, _ in found]
+            means = [np.mean([coverage for coverage, _ in found]) for key, found in cells.items() if key[3] == name]
+            ratios = {key[:3]: scores[key] / best[key[:3]] for key in cells if key[3] == name}
+            finite = [ratio for ratio in ratios.values() if np.isfinite(ratio)]
+            worst = max(ratios, key=lambda key: ratios[key])
+            print(
+                f"| {n} | {name} | {in_band(means):.0%} | {in_band(runs):.0%} | {np.mean(finite):.3f} | "
+                f"{ratios[worst]:.2f} ({', '.join(worst)}) | {1 - len(finite) / len(ratios):.0%} |",
+                flush=True,
+            )
+
+
+def in_band(coverages: Sequence[float]) -> float:
+    return float(np.mean([0.86 <= coverage <= 0.94 for coverage in coverages]))
+
+
 SHARES = np.array([0.5, 0.25, 0.12, 0.07, 0.04, 0.02])
 RARE_TABLES = ("cleveland", "dermatology", "horses", "hepatitis", "mixed_imbalance6")
 
@@ -175,7 +275,7 @@ def sets_by_class(name: str, runs: list[tuple[Any, Any, Any, Any]]) -> None:
     }
     for way, make in ways.items():
         models = [make().fit(X, y) for X, y, _, _ in runs]
-        for condition in ("missing", "class"):
+        for condition in ("missing", "auto", "class"):
             sets = [in_sets(model, condition, rows) for model, (_, _, rows, _) in zip(models, runs, strict=True)]
             inside = np.concatenate(
                 [
@@ -316,7 +416,9 @@ def told(name: str, way: str) -> list[list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", choices=["intervals", "sets", "measuring", "loops", "probabilities"])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000], help="training rows of the laws")
+    parser.add_argument("--no-learner", action="store_true", help="laws without LacunarRegressor")
+    parser.add_argument("--only", choices=["intervals", "laws", "sets", "measuring", "loops", "probabilities"])
     parser.add_argument("--quick", action="store_true", help="one table, one seed")
     asked = parser.parse_args()
     sets, asked.seeds = tables(asked.quick), 1 if asked.quick else asked.seeds
@@ -327,6 +429,16 @@ def main() -> None:
         for name in ("diabetes", "friedman", "airquality"):
             if name in sets:
                 covered(name, *sets[name], asked.seeds)
+    if asked.only in (None, "laws"):
+        print(
+            "\n| rows | method | cells in band | runs in band | score over the best rival's | worst | infinite cells |"
+        )
+        print("|---|---|---|---|---|---|---|")
+        quick = ([120], 1, LAWS[:1], TRAINING_MASKS[1:2], False)
+        full = (asked.sizes, asked.seeds, LAWS, TRAINING_MASKS, not asked.no_learner)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of rows that lack other entries, which is what is measured
+            by_laws(*(quick if asked.quick else full))
     if asked.only in (None, "sets"):
         print("\n| table | method | condition | coverage | by class | classes in a set |\n|---|---|---|---|---|---|")
         for name, runs in imbalanced_runs(asked.quick).items():

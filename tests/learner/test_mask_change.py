@@ -241,3 +241,26 @@ def test_an_absent_column_is_warned_of_once():
         assert len(messages) == n_warnings
     assert "'a' is missing in 100%" in messages[1]
     assert "'b'" not in messages[1]
+
+
+def test_intervals_rest_on_values_where_training_masks_no_longer_hold(tmp_path):
+    """Training entries are missing by their own values, those of new rows at random: members read the wrong thing."""
+    rng = np.random.default_rng(0)
+    X, slopes = complete(400, rng), rng.normal(size=8)
+    y = X @ slopes + 0.5 * rng.normal(size=400)
+    model = LacunarRegressor(members=["linear", "boosting"], random_state=0).fit(by_value(X, rng), y)
+    full = complete(1500, rng)
+    target = full @ slopes + 0.5 * rng.normal(size=1500)
+    rows = at_random(full, rng, 0.6)
+    with pytest.warns(UserWarning, match="lack other entries"):
+        interval, quantiles = model.predict_interval(rows), model.predict_quantiles(rows, [0.05, 0.95])
+    np.testing.assert_array_equal(interval, quantiles)
+    assert 0.86 < np.mean((interval[:, 0] <= target) & (target <= interval[:, 1])) < 0.96
+    few = [model.predict_interval(rows[first : first + 40]) for first in range(0, 1480, 40)]  # too few to be compared
+    low, high = np.vstack(few).T
+    assert np.mean((low <= target[:1480]) & (target[:1480] <= high)) < 0.85
+    usual = by_value(full, rng)
+    np.testing.assert_array_equal(model.predict_interval(usual)[:9], model.predict_interval(usual[:9]))
+    save_model(model, tmp_path / "model")
+    with pytest.warns(UserWarning, match="lack other entries"):
+        np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(rows), interval)

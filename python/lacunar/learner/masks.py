@@ -155,11 +155,16 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
         size = "larger" if new > old else "smaller"
         return f"observed values of {first!r} are {size} (mean rank {new:.0%}, training: {old:.0%})"
 
+    def values_changed(self, T: Floats) -> bool:
+        """Whether observed values of a batch (m, t) differ from training's beyond chance.
+
+        So they do where entries of training rows were missing by their own values, and those of the batch are not.
+        """
+        compared = self.compare(T)
+        return compared is not None and _beyond_chance(compared.values, self.usual_squares_[:, -1])
+
     def _changed(self, compared: Comparisons) -> bool:
-        return any(
-            _chance(z, *usual) < _FALSE_ALARMS / len(compared)
-            for z, usual in zip(compared, self.usual_squares_.T, strict=True)
-        )
+        return any(_beyond_chance(*pair) for pair in zip(compared, self.usual_squares_.T, strict=True))
 
     def _training(self) -> Sums:
         return Sums(np.array([self.n_]), self.missing_, self.together_, *self.powers_)
@@ -230,6 +235,10 @@ def _chance(z: Floats, mean: float, variance: float, usual_number: float) -> flo
         return float(chi2.sf(number * _mean_square(z), number))
     variance *= max(usual_number / number, 1.0)  # the mean of fewer varies more
     return float(chi2.sf(_mean_square(z) * 2 * mean / variance, 2 * mean**2 / variance))
+
+
+def _beyond_chance(z: Floats, usual: Floats) -> bool:
+    return _chance(z, *usual) < _FALSE_ALARMS / len(Comparisons._fields)
 
 
 def _mean_square(z: Floats) -> float:

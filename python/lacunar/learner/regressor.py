@@ -8,15 +8,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._state import all_or_nothing, whole_answers
+from lacunar._trees import on_grid
 from lacunar._typing import Floats, Ints
 from lacunar.explanation import named_outputs
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.masks import FEWEST_ROWS
 from lacunar.learner.targets import TargetVariance
 from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
@@ -30,9 +32,13 @@ from lacunar.observed.door import (
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.conformal import Tail, check_levels, intervals_at, quantiles_at
-from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking
+from lacunar.uncertainty.intervals import MaskConformalRegressor
+from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking, evenly
 
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
+# Of intervals by value: tables that have them, and what they are learned from.
+_LEAST_MISSING, _MOST_COLUMNS, _MOST_TARGETS, _MOST_ROWS = 0.01, 40, 3, 1000
+_FOLDS_BY_VALUE = 3
 
 
 class Spread:
@@ -49,6 +55,32 @@ class Spread:
     def end(self, level: float, tail: Tail, side: int) -> Floats:
         """Ends of intervals (m,), as `conformal` asks for them."""
         return np.asarray(self.values + side * (self.distance(level, tail) * self.scale))
+
+    def intervals(self, levels: Any) -> Floats:
+        """Lower and upper ends, (m, k, 2), or (m, 2) of one level."""
+        return intervals_at(levels, self.end)
+
+    def quantiles(self, levels: Any) -> Floats:
+        """Quantiles of the target (m, k), or (m,) of one level."""
+        return quantiles_at(levels, self.end)
+
+
+class ValueSpread:
+    """How far one target may be from what a joint Gaussian, and trees on columns that it completes, expect of it.
+
+    A mask that told members something in training, and no longer does, leads them astray; these read values alone.
+    """
+
+    def __init__(self, conformal: MaskConformalRegressor, Z: Floats, mean: float, scale: float) -> None:
+        self.conformal, self.Z, self.mean, self.scale = conformal, Z, mean, scale
+
+    def intervals(self, levels: Any) -> Floats:
+        """Lower and upper ends, (m, k, 2), or (m, 2) of one level."""
+        return np.asarray(self.conformal.predict_interval(self.Z, levels) * self.scale + self.mean)
+
+    def quantiles(self, levels: Any) -> Floats:
+        """Quantiles of the target (m, k), or (m,) of one level."""
+        return np.asarray(self.conformal.predict_quantiles(self.Z, levels) * self.scale + self.mean)
 
 
 @whole_answers
@@ -164,6 +196,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
         "target_variance_": Items(Optional(Instance(TargetVariance)), length="groups"),
         "deviations_": Items(Optional(Items(Instance(ExtraMissingVariance))), length="groups"),
+        "value_intervals_": Items(Items(Instance(MaskConformalRegressor)), length="groups", alike=False),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
@@ -233,6 +266,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self.ensembles_: list[Ensemble] = []
         self.target_variance_: list[TargetVariance | None] = []
         self.deviations_: list[list[ExtraMissingVariance] | None] = []
+        self.value_intervals_: list[list[MaskConformalRegressor]] = []
         self.targets_: list[Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         patterns = _groups(~np.isnan(scaled) & counted[:, None])
@@ -261,6 +295,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         target_variance, residuals = self._fit_target_variance(training.view, training.Y), training.Y - values
         self.target_variance_.append(target_variance)
         self._settle_order(target_variance, self.ensembles_[-1], training)
+        self.value_intervals_.append(self._value_intervals(training))
         if training.n < _FEWEST_RESIDUALS:
             self.deviations_.append(None)
             return
@@ -272,6 +307,20 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self.deviations_.append(
             [ExtraMissingVariance().fit(row, residual, copy, copied, error) for row, residual, copy, error in columns]
         )
+
+    def _value_intervals(self, training: TrainingSet) -> list[MaskConformalRegressor]:
+        """Intervals of every target that rest on values alone, for batches whose masks tell something else than those of training.
+
+        None where training rows lack next to nothing, are in groups or in time order, or are too few for the comparison, and of wide tables, many targets and
+        hurried fits.
+        """
+        Z = training.as_came.Z
+        fits = training.n >= FEWEST_ROWS and Z.shape[1] <= _MOST_COLUMNS and training.Y.shape[1] <= _MOST_TARGETS
+        if not fits or not training.independent or training.hurried or np.isnan(Z).mean() < _LEAST_MISSING:
+            return []
+        rows = evenly(training.n, _MOST_ROWS)
+        conformal = MaskConformalRegressor(cv=_FOLDS_BY_VALUE, random_state=self.seed_)
+        return [clone(conformal).fit(Z[rows].astype(np.float64), on_grid(y[rows])) for y in training.Y.T]
 
     def _lacking(self, view: View, values: Floats, target_variance: TargetVariance | None) -> list[Lacking]:
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
@@ -320,11 +369,13 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         -----
         Prediction plus and minus a quantile of |residual| / std out of fold times std, among training rows that lack about as many entries
         (cross-conformal, Vovk 2015). Rows that lack more, or other columns, than nearly all training rows have wider ones, by the residuals of copies of
-        training rows with further entries hidden, at random and by their own values. All this is measured, not guaranteed;
+        training rows with further entries hidden, at random and by their own values. Where 50 rows or more come whose observed values are not those of
+        training, beyond chance, what masks told the members may no longer hold, as when training entries were missing by their own values: intervals then are
+        those of `lacunar.uncertainty.MaskConformalRegressor` and rest on values alone; their middle is another than the prediction. All this is measured, not guaranteed;
         `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like those of training.
         """
         levels = check_levels(level)
-        return self._spread(X, lambda spread: intervals_at(levels, spread.end))
+        return self._spread(X, lambda spread: spread.intervals(levels), by_value=True)
 
     def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
         """Quantiles of the target that hold for what a row lacks: of rows that lack about as many entries a share of `level` is below.
@@ -346,16 +397,37 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         about the ends of the interval of level .9 where residuals are symmetric, and follow a skewed target where they are not.
         """
         levels = check_levels(level)
-        return self._spread(X, lambda spread: quantiles_at(levels, spread.end))
+        return self._spread(X, lambda spread: spread.quantiles(levels), by_value=True)
 
-    def _spread(self, X: Any, answer: Callable[[Spread], Floats]) -> Floats:
-        """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...)."""
+    def _spread(self, X: Any, answer: Callable[[Any], Floats], *, by_value: bool = False) -> Floats:
+        """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...).
+
+        Where observed values are no longer those of training, the spread may be told `by_value`.
+        """
         check_is_fitted(self)
         if None in self.deviations_:
             raise ValueError(
                 f"standard deviations, intervals and quantiles need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
             )
-        return self._shaped(self._in_batches(X, lambda view: np.stack(list(map(answer, self._spreads(view))), axis=1)))
+        changed = False
+
+        def answers(view: View) -> Floats:
+            nonlocal changed
+            if by_value and len(view.T) >= FEWEST_ROWS:  # the last few rows of many are as those before
+                changed = self.masks_.values_changed(view.T)
+            spreads = self._value_spreads(view) if changed else self._spreads(view)
+            return np.stack(list(map(answer, spreads)), axis=1)
+
+        return self._shaped(self._in_batches(X, answers))
+
+    def _value_spreads(self, view: View) -> list[Any]:
+        """The same by value, where every group of targets has intervals by value."""
+        spreads: dict[int, ValueSpread] = {}
+        for conformals, targets in zip(self.value_intervals_, self.targets_, strict=True):
+            for conformal, target in zip(conformals, targets, strict=False):
+                spreads[target] = ValueSpread(conformal, view.Z, self.target_mean_[target], self.target_scale_[target])
+        whole = len(spreads) == len(self.target_mean_)
+        return [spreads[target] for target in sorted(spreads)] if whole else list(self._spreads(view))
 
     def _spreads(self, view: View) -> list[Spread]:
         """Of every target how far it may be from its predictions of rows as they came."""
