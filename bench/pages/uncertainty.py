@@ -30,6 +30,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, LacunarClassifier, LacunarRegressor
 from lacunar.datasets import fetch_dataset
@@ -142,7 +143,7 @@ def covered(name: str, X: Any, y: Any, seeds: int) -> None:
 LAWS = ("linear", "bent", "friedman", "skewed", "growing noise")
 TRAINING_MASKS = ("none", "30 %", "given two columns", "by own values")
 TEST_MASKS = ("as in training", "30 %", "60 %")
-LAW_COLUMNS, LAW_TESTED, NESTED_TESTED = 8, 1000, 100
+LAW_COLUMNS, NESTED_TESTED = 8, 60
 ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(LAW_COLUMNS), np.arange(LAW_COLUMNS))))
 
 
@@ -185,17 +186,19 @@ def law_methods(X: Any, y: Any, learner: bool) -> dict[str, Any]:
     return methods
 
 
-def law_cells(law: str, mask: str, n: int, seed: int, learner: bool) -> dict[tuple[str, str], tuple[float, float]]:
+def law_cells(
+    law: str, mask: str, n: int, seed: int, tested: int, learner: bool
+) -> dict[tuple[str, str], tuple[float, float]]:
     """Coverage and mean interval score, by test mask and method."""
     rng = np.random.default_rng([seed, LAWS.index(law), TRAINING_MASKS.index(mask)])
     slopes, cells = rng.normal(size=LAW_COLUMNS), {}
     X, y = law_rows(law, n, slopes, rng)
     methods = law_methods(hidden_of(X, mask, rng), y, learner)
     for test_mask in TEST_MASKS:
-        full, target = law_rows(law, LAW_TESTED, slopes, rng)
+        full, target = law_rows(law, tested, slopes, rng)
         rows = hidden_of(full, mask if test_mask == "as in training" else test_mask, rng)
         for name, way in methods.items():
-            some = NESTED_TESTED if "Nested" in name else LAW_TESTED
+            some = min(NESTED_TESTED, tested) if "Nested" in name else tested
             low, high = way(rows[:some]).T
             inside = (low <= target[:some]) & (target[:some] <= high)
             scores = high - low + 20 * np.maximum(np.maximum(low - target[:some], target[:some] - high), 0)
@@ -203,14 +206,16 @@ def law_cells(law: str, mask: str, n: int, seed: int, learner: bool) -> dict[tup
     return cells
 
 
-def by_laws(sizes: Sequence[int], seeds: int, laws: Sequence[str], masks: Sequence[str], learner: bool) -> None:
+def by_laws(
+    sizes: Sequence[int], seeds: int, laws: Sequence[str], masks: Sequence[str], tested: int, learner: bool
+) -> None:
     """For every size and method: cells in the band, and scores over the best rival's, of means over seeds."""
     for n in sizes:
         cells: dict[tuple[str, ...], list[Any]] = {}
         for law in laws:
             for mask in masks:
                 for seed in range(seeds):
-                    for (test_mask, name), found in law_cells(law, mask, n, seed, learner).items():
+                    for (test_mask, name), found in law_cells(law, mask, n, seed, tested, learner).items():
                         cells.setdefault((law, mask, test_mask, name), []).append(found)
         names = list(dict.fromkeys(key[3] for key in cells))
         scores = {key: float(np.mean([score for _, score in found])) for key, found in cells.items()}
@@ -417,6 +422,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000], help="training rows of the laws")
+    parser.add_argument("--tested", type=int, default=1000, help="test rows of the laws")
     parser.add_argument("--no-learner", action="store_true", help="laws without LacunarRegressor")
     parser.add_argument("--only", choices=["intervals", "laws", "sets", "measuring", "loops", "probabilities"])
     parser.add_argument("--quick", action="store_true", help="one table, one seed")
@@ -434,9 +440,9 @@ def main() -> None:
             "\n| rows | method | cells in band | runs in band | score over the best rival's | worst | infinite cells |"
         )
         print("|---|---|---|---|---|---|---|")
-        quick = ([120], 1, LAWS[:1], TRAINING_MASKS[1:2], False)
-        full = (asked.sizes, asked.seeds, LAWS, TRAINING_MASKS, not asked.no_learner)
-        with warnings.catch_warnings():
+        quick = ([120], 1, LAWS[:1], TRAINING_MASKS[:1], 20, False)
+        full = (asked.sizes, asked.seeds, LAWS, TRAINING_MASKS, asked.tested, not asked.no_learner)
+        with warnings.catch_warnings(), threadpool_limits(1):  # threads of boosting wait for one another on few rows
             warnings.simplefilter("ignore", UserWarning)  # of rows that lack other entries, which is what is measured
             by_laws(*(quick if asked.quick else full))
     if asked.only in (None, "sets"):
