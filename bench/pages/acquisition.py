@@ -115,7 +115,9 @@ def accuracies(name: str, seed: int, n: int, oracle: bool) -> dict[str, list[flo
             started = time.process_time()
             steps = bought(values, full, max(BUDGETS))
             seconds = time.process_time() - started
-            right = [float(np.mean(classifier.predict(steps[min(budget, len(steps)) - 1]) == truth)) for budget in BUDGETS]
+            right = [
+                float(np.mean(classifier.predict(steps[min(budget, len(steps)) - 1]) == truth)) for budget in BUDGETS
+            ]
             made[way] = [*right, 1e3 * seconds / len(full) / len(steps)]
     return made
 

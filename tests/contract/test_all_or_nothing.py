@@ -19,6 +19,7 @@ from lacunar._cuts import cuts_of
 from lacunar.comparison import TableModel, UserError, load_problem
 from lacunar.completion.pair_classifier import PairClassifier
 from lacunar.encode import TableEncoder
+from lacunar.explanation import Explanation
 from lacunar.karma.selection import KernelSelection
 from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.kernels import KernelForm
@@ -400,7 +401,10 @@ def displays():
     names, four = ["a", "b"], np.linspace(0.1, 0.9, 4)
     importance = {"column": names, **{key: np.ones(2) for key in ("value", "value_sd", "missing", "missing_sd")}}
     report = {"member": names, "score": four[:2], "weight": four[:2], "seconds": four[:2]}
+    explanation = Explanation(np.outer(four, [1, -1]), four, np.outer(four, [1, 2]), names, None, np.zeros((4, 2)))
     return [
+        plotting.WaterfallDisplay(explanation),
+        plotting.BeeswarmDisplay(explanation),
         plotting.ScoresDisplay(names, four[:2], four[:2], [True, False], "loss"),
         plotting.CoefficientDisplay(names, four[:2]),
         plotting.ImportanceDisplay(importance),

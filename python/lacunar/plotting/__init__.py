@@ -9,6 +9,7 @@ from lacunar.plotting.curves import (
     ShareCurveDisplay,
     TrackingErrorDisplay,
 )
+from lacunar.plotting.explanations import BeeswarmDisplay, WaterfallDisplay
 from lacunar.plotting.imputation import (
     ChainsDisplay,
     DeltaDisplay,
@@ -18,6 +19,7 @@ from lacunar.plotting.imputation import (
 from lacunar.plotting.missingness import MissingnessDisplay
 
 __all__ = [
+    "BeeswarmDisplay",
     "CalibrationByMissingDisplay",
     "ChainsDisplay",
     "CoefficientDisplay",
@@ -33,4 +35,5 @@ __all__ = [
     "ScoresDisplay",
     "ShareCurveDisplay",
     "TrackingErrorDisplay",
+    "WaterfallDisplay",
 ]
