@@ -52,8 +52,10 @@ class Explanation:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 3))
     >>> explanation = GaussianRegressor().fit(X, X @ [2.0, 1.0, 0.0]).explain([[1.0, np.nan, 3.0]])
-    >>> explanation.values.round(1)
-    array([[ 2., 0., 0.]])
+    >>> explanation.summary()["feature"][0]
+    'x0'
+    >>> float(explanation.values[0, 1])
+    0.0
     """
 
     values: Floats
@@ -71,6 +73,10 @@ class Explanation:
         chosen = np.atleast_1d(np.arange(len(self))[rows])
         parts = ("values", "base_values", "data", "standard_errors")
         return replace(self, **{name: getattr(self, name)[chosen] for name in parts})
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The values."""
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     @property
     def predictions(self) -> Floats:

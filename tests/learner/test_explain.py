@@ -139,6 +139,8 @@ def test_an_explanation_is_a_table_with_names():
     one, several = made(), made(["no", "yes"])
     assert len(one) == 4
     assert len(one[1]) == 1
+    assert [len(row) for row in one] == [1, 1, 1, 1]
+    np.testing.assert_array_equal(np.asarray(one), one.values)
     assert len(one[[0, 2]]) == 2
     np.testing.assert_array_equal(several.output("yes").values, several.values[:, :, 1])
     np.testing.assert_array_equal(several.output(0).values, several.values[:, :, 0])

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from lacunar._answers import ColumnTable, NamedArray
 from lacunar._cuts import Cut, cuts_among, cuts_of, tested_rows
 from lacunar._log import say, warn_user
 from lacunar._random import fixed_seed, generator
@@ -296,7 +297,7 @@ class LacunarBase(Explains, TakesMissing):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return [str(name) for name in names]
 
-    def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
+    def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> ColumnTable:
         """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
 
         Parameters
@@ -312,7 +313,7 @@ class LacunarBase(Explains, TakesMissing):
 
         Returns
         -------
-        table : dict of columns
+        table : dict of columns, which prints as a table and has `to_frame`
             "column"; "value" and "value_sd", mean and standard deviation of the rise of the loss when observed values are permuted among the rows
             that have one; "missing" and "missing_sd", the same when the column is missing in as many other rows, and filled by the low-rank model
             where it was missing. The loss of labels is the log loss, that of numbers the squared error in units of the targets' variance.
@@ -330,8 +331,8 @@ class LacunarBase(Explains, TakesMissing):
         def losses(tables: Iterable[ChangeableView]) -> list[float]:
             return [loss(table.view) for table in tables]
 
-        return permutation_importance(
-            self._table_names(), table, losses, n_repeats, generator(fixed_seed(random_state))
+        return ColumnTable(
+            permutation_importance(self._table_names(), table, losses, n_repeats, generator(fixed_seed(random_state)))
         )
 
     def _loss(self, y: Any) -> Callable[[View], float]:
@@ -425,7 +426,7 @@ class LacunarBase(Explains, TakesMissing):
         Returns
         -------
         value : ndarray of shape (m, d)
-            0 where the entry is known. Of numbers in squared units of y, or where there are several targets the mean of the shares of their variances, as
+            Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. Of numbers in squared units of y, or where there are several targets the mean of the shares of their variances, as
             `lowrank.GaussianRegressor` has it; of labels the variances of the classes' indicators +1 and -1, summed over classes (of two classes: of one).
 
         Notes
@@ -446,7 +447,7 @@ class LacunarBase(Explains, TakesMissing):
                 for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
                     of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
                 values += of_group
-        return np.asarray(values * self._unit_of_values() / price)
+        return NamedArray(values * self._unit_of_values() / price, self._table_names())
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
@@ -741,7 +742,7 @@ def _settled(training: TrainingSet) -> int:
     return int(min(_SETTLED, _SETTLED_ENTRIES // max(training.view.Z.shape[1], 1)))
 
 
-def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
+def report(ensembles: Sequence[Ensemble]) -> ColumnTable:
     """Columns of a small table: member, its own score, its weight, its seconds, rows that it learned from and was weighed on, in how many folds, and how it completes rows."""
     names = ("target", "member", "score", "weight", "seconds", "rows", "tested", "folds", "completed")
     table: dict[str, list[Any]] = {name: [] for name in names}
@@ -765,4 +766,4 @@ def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
         _add_shortened(table, ensembles)
     if len(ensembles) == 1:
         del table["target"]
-    return table
+    return ColumnTable(table)

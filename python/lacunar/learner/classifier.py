@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._answers import ColumnTable
 from lacunar._log import warn_user
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
@@ -101,7 +102,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     report_ : dict of lists
         Columns "member", "score" (accuracy out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
         members), "folds" (of these rows; 0 where the member is judged out of bag), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
-        `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
+        it prints as a table, and `report_.to_frame()` is a frame. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
         row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (labelled rows, c)
         Probabilities of the training rows by members that had not seen them; NaN of rows that `cv` never tests, and of more than 20,000 rows in
@@ -513,7 +514,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return self.ensemble_.weights()
 
     @property
-    def report_(self) -> dict[str, Any]:
+    def report_(self) -> ColumnTable:
         """Members and what is said of them, as columns."""
         return report([self.ensemble_])
 

@@ -12,6 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context, clone
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._answers import ColumnTable
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._trees import on_grid
 from lacunar._typing import Floats, Ints
@@ -129,7 +130,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     report_ : dict of lists
         Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
         members), "folds" (of these rows; 0 where the member is judged out of bag), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
-        `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
+        it prints as a table, and `report_.to_frame()` is a frame. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
         row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
         Predictions of the training rows by members that had not seen them; NaN where the target is unknown, of rows that `cv` never
@@ -484,7 +485,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         return weights[0] if len(weights) == 1 else weights
 
     @property
-    def report_(self) -> dict[str, Any]:
+    def report_(self) -> ColumnTable:
         """Members and what is said of them, as columns; with the number of the group of targets where there are several."""
         return report(self.ensembles_)
 

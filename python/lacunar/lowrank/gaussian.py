@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar import _linalg
+from lacunar._answers import NamedArray
 from lacunar._cuts import cuts_of
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
@@ -300,8 +301,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
             Only with `return_std=True`.
         """
         Z = self._standardised(X)
-        mean, variance = self._conditional(Z) if "covariance_" in vars(self) else self._regressed(Z, return_std)
-        expected = mean * self.label_scale_ + self.label_mean_
+        expected, variance = self._expected(Z, with_variance=return_std)
         if not return_std:
             return expected[:, 0] if self.one_target_ else expected
         std = np.sqrt(np.maximum(variance, _LEAST_VARIANCE)) * self.label_scale_
@@ -328,6 +328,11 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         else:
             completed = self.posterior_.complete(Z)
         return np.asarray(completed * self.scale_ + self.mean_)
+
+    def _expected(self, Z: Floats, *, with_variance: bool) -> tuple[Floats, Floats]:
+        """Means (m, targets) of the targets, and variances of the standardised ones, which low rank has only where they are asked for."""
+        mean, variance = self._conditional(Z) if "covariance_" in vars(self) else self._regressed(Z, with_variance)
+        return mean * self.label_scale_ + self.label_mean_, variance
 
     def _conditional(self, Z: Floats) -> tuple[Floats, Floats]:
         """Means and variances (m, targets) of the standardised targets."""
@@ -380,7 +385,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         target_weights = np.full(targets, 1 / targets) if target is None else np.eye(targets)[int(target)]
         if target is not None or targets == 1:
             target_weights = target_weights * self.label_scale_**2
-        return self._values(Z, target_weights, price, int(n))
+        return NamedArray(self._values(Z, target_weights, price, int(n)), column_names(self))
 
     def explain(self, X: Any) -> Explanation:
         """What each value adds to a prediction: Shapley values of E[target | entries], over which entries of the row are shown.
@@ -403,7 +408,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         """
         Z = self._standardised(X)
         values, errors = shapley_values(Z, *self._linear_game(), fixed_seed(self.random_state))
-        base = self.predict(np.full((1, Z.shape[1]), np.nan)).reshape(1, -1)
+        base = self._expected(np.full((1, Z.shape[1]), np.nan), with_variance=False)[0]
         targets = slice(None) if values.shape[2] > 1 or not self.one_target_ else 0
         return Explanation(
             (values * self.label_scale_)[:, :, targets],

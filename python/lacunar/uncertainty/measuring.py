@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from lacunar._answers import NamedArray
 from lacunar._lock import WholeCopies, changes
 from lacunar._random import fixed_seed, generator
 from lacunar._typing import Floats
@@ -56,7 +57,7 @@ def value_of_measuring(
     Returns
     -------
     value : ndarray of shape (m, d)
-        0 where the entry is known. In squared units of y, for several targets in shares of their variances, and for
+        Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. In squared units of y, for several targets in shares of their variances, and for
         classes in nats.
 
     Raises
@@ -97,8 +98,8 @@ def value_of_measuring(
     for _ in range(int(n_bags)):
         drawn = rng.integers(n_rows, size=n_rows) if n_bags > 1 else np.arange(n_rows)
         total = total + target.model(table, drawn).value_of_measuring(candidates, cost=cost, n=n)
-    values: Floats = np.asarray(total) / n_bags
-    return values
+    names = [f"x{j}" for j in range(table.shape[1])] if encoder is None else encoder.get_feature_names_out()
+    return NamedArray(np.asarray(total) / n_bags, names)
 
 
 class MeasuredTarget(NamedTuple):
