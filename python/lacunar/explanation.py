@@ -23,7 +23,7 @@ class Explanation:
     """What each value of a row adds to a prediction: Shapley values, of the game in which an entry is shown or hidden.
 
     `explain` of `LacunarClassifier`, `LacunarRegressor` and `GaussianRegressor` makes it. The base is what the model predicts of a row of which nothing is known;
-    base and values of a row sum to its prediction. An entry that is missing adds 0.
+    base and values of a row sum to its prediction. The value of an entry that is missing is 0, and `absences` say what it adds that it is missing.
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ class Explanation:
         Of the outputs; of a classifier its classes, also where there are two and the values are those of the second.
     standard_errors : ndarray of the shape of values
         Of values that are sampled; 0 where they are exact.
+    absences : ndarray of the shape of values
+        Of entries that are missing the prediction less that of the same row with what the low-rank model expects in their place, one at a time: no part of the
+        sum. 0 where the entry is there, and under a Gaussian, for which an absence says nothing.
 
     See Also
     --------
@@ -64,6 +67,7 @@ class Explanation:
     feature_names: list[str]
     output_names: list[str] | None
     standard_errors: Floats
+    absences: Floats
 
     def __len__(self) -> int:
         return len(self.values)
@@ -71,7 +75,7 @@ class Explanation:
     def __getitem__(self, rows: Any) -> Explanation:
         """Some of the rows: a number, a slice, or an array of numbers or truth values."""
         chosen = np.atleast_1d(np.arange(len(self))[rows])
-        parts = ("values", "base_values", "data", "standard_errors")
+        parts = ("values", "base_values", "data", "standard_errors", "absences")
         return replace(self, **{name: getattr(self, name)[chosen] for name in parts})
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -107,6 +111,7 @@ class Explanation:
             values=self.values[:, :, place],
             base_values=self.base_values[:, place],
             standard_errors=self.standard_errors[:, :, place],
+            absences=self.absences[:, :, place],
             output_names=[names[place]],
         )
 
@@ -116,7 +121,7 @@ class Explanation:
         Returns
         -------
         table : dict of columns
-            "row", "output" (where there are several), "feature", "data", "value" and "standard_error".
+            "row", "output" (where there are several), "feature", "data", "value", "standard_error" and "absence".
         """
         m, d, outputs = (*self.values.shape, 1)[:3]
         row, feature, output = (places.ravel() for places in np.indices((m, d, outputs)))
@@ -129,6 +134,7 @@ class Explanation:
             "data": self.data[row, feature],
             "value": self.values.ravel(),
             "standard_error": self.standard_errors.ravel(),
+            "absence": self.absences.ravel(),
         }
         return ColumnTable({name: column for name, column in columns.items() if column is not None})
 
@@ -192,10 +198,13 @@ class Explanation:
             shown: ColumnTable = self.summary()
         else:
             first += f": {self.base_values[0]:.4g} (nothing known) to {self.predictions[0]:.4g}"
-            order = np.argsort(-np.abs(self.values[0]), kind="stable")
+            order = np.argsort(-np.abs(self.values[0]) - np.abs(self.absences[0]), kind="stable")
             columns = self.table()
             shown = ColumnTable(
-                {name: [columns[name][j] for j in order] for name in ("feature", "data", "value", "standard_error")}
+                {
+                    name: [columns[name][j] for j in order]
+                    for name in ("feature", "data", "value", "standard_error", "absence")
+                }
             )
         head = ColumnTable({name: column[:_SHOWN] for name, column in shown.items()})
         return f"{first}\n{head!r}" + (f"\n... {d - _SHOWN} more features" if d > _SHOWN else "")

@@ -401,7 +401,9 @@ def displays():
     names, four = ["a", "b"], np.linspace(0.1, 0.9, 4)
     importance = {"column": names, **{key: np.ones(2) for key in ("value", "value_sd", "missing", "missing_sd")}}
     report = {"member": names, "score": four[:2], "weight": four[:2], "seconds": four[:2]}
-    explanation = Explanation(np.outer(four, [1, -1]), four, np.outer(four, [1, 2]), names, None, np.zeros((4, 2)))
+    explanation = Explanation(
+        np.outer(four, [1, -1]), four, np.outer(four, [1, 2]), names, None, np.zeros((4, 2)), np.zeros((4, 2))
+    )
     return [
         plotting.WaterfallDisplay(explanation),
         plotting.BeeswarmDisplay(explanation),

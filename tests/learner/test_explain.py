@@ -126,12 +126,38 @@ def test_containers_are_explained_alike():
     assert one.feature_names == ["x0", "x1", "x2", "x3", "x4"]
 
 
+def test_an_absence_adds_what_the_gap_says():
+    """The target is whether column 0 is missing, which its expected value does not say."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 4))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    y = np.isnan(X[:, 0]) * 4.0 + 0.1 * rng.normal(size=200)
+    model = LacunarRegressor(members=["linear", "gaussian"], cv=2).fit(X, y)
+    explanation, missing = model.explain(X[:40]), np.isnan(X[:40])
+    assert not explanation.absences[~missing].any()
+    assert explanation.absences[missing[:, 0], 0].min() > 2
+    assert np.abs(explanation.absences[missing[:, 1], 1]).max() < 1
+    row = np.flatnonzero(missing[:, 0])[0]
+    view = model.views_.transform(X[row : row + 1])
+    expected = model.posterior_.complete(view.Z)[0, 0] * model.views_.scale_[0] + model.views_.mean_[0]
+    gap_filled = np.where(np.arange(4) == 0, expected, X[row])
+    difference = model.predict(X[row : row + 1]) - model.predict([gap_filled])
+    np.testing.assert_allclose(explanation.absences[row, 0], difference[0], atol=1e-9)
+    assert "absence" in repr(explanation[row])
+
+
 def made(outputs=None):
     rng = np.random.default_rng(0)
     shape = (4, 3) if outputs is None else (4, 3, len(outputs))
     data = np.array([[1.0, 2.0, np.nan]] * 4)
     return Explanation(
-        rng.normal(size=shape), np.zeros((4, *shape[2:])), data, ["a", "b", "c"], outputs, np.zeros(shape)
+        rng.normal(size=shape),
+        np.zeros((4, *shape[2:])),
+        data,
+        ["a", "b", "c"],
+        outputs,
+        np.zeros(shape),
+        np.zeros(shape),
     )
 
 
@@ -147,11 +173,11 @@ def test_an_explanation_is_a_table_with_names():
     with pytest.raises(ValueError, match=r"output must be one of \['no', 'yes'\]"):
         several.output("maybe")
     table = several.to_frame()
-    assert list(table.columns) == ["row", "output", "feature", "data", "value", "standard_error"]
+    assert list(table.columns) == ["row", "output", "feature", "data", "value", "standard_error", "absence"]
     picked = table[(table["row"] == 2) & (table["output"] == "yes") & (table["feature"] == "b")]
     assert picked["value"].item() == several.values[2, 1, 1]
     assert picked["data"].item() == 2
-    assert list(one.to_frame().columns) == ["row", "feature", "data", "value", "standard_error"]
+    assert list(one.to_frame().columns) == ["row", "feature", "data", "value", "standard_error", "absence"]
     assert "4 rows by 3 features" in repr(several)
     assert "mean_abs yes" in repr(several)
     assert "nothing known" in repr(one[0])

@@ -66,7 +66,9 @@ def test_an_output_is_chosen_where_there_are_several():
 
 def test_swarms_of_words_and_of_nothing():
     data = np.array([["red", None], ["blue", None]], dtype=object)
-    explanation = Explanation(np.array([[1.0, 0], [-1, 0]]), np.zeros(2), data, ["a", "b"], None, np.zeros((2, 2)))
+    explanation = Explanation(
+        np.array([[1.0, 0], [-1, 0]]), np.zeros(2), data, ["a", "b"], None, np.zeros((2, 2)), np.zeros((2, 2))
+    )
     display = BeeswarmDisplay(explanation).plot()
     assert display.shown() == ["a", "b, 100% missing"]
     assert WaterfallDisplay(explanation).shown() == ["a = red", "b = missing"]

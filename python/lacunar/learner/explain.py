@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._random import fixed_seed
 from lacunar._typing import Floats, Ints
 from lacunar.explanation import Explanation
+from lacunar.learner.importance import filled
 from lacunar.learner.views import TableViews, View
+from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.lowrank.shapley import antithetic_ranks, set_weights
 from lacunar.observed.door import SparseMissing, cells_of, column_names
 
@@ -26,6 +28,7 @@ class Explains:
     views_: TableViews
     n_features_in_: int
     sparse_missing: SparseMissing
+    posterior_: LowRankPosterior | None
     _in_batches: Callable[[Any, Callable[[View], Floats]], Floats]
 
     def _explained(self, view: View) -> Floats:
@@ -54,19 +57,20 @@ class Explains:
         explanation : Explanation
             `values` of shape (m, d), or (m, d, outputs) of more than two classes and of several targets, in units of the predicted number or as probabilities:
             of two classes that of the second, otherwise of each. With `base_values`, the prediction of a row with nothing observed, they sum to `predict` or
-            `predict_proba`. 0 where the entry is missing.
+            `predict_proba`. 0 where the entry is missing: `absences` say what that adds.
 
         Notes
         -----
         The game is v(S) = prediction of the row with the entries outside S missing (Shapley 1953; Strumbelj and Kononenko 2014): a model that reads gaps needs no
-        other rows to fill them. What an entry adds is what it adds over being missing, and what its absence says is part of the base. Sampled by permutations and
+        other rows to fill them. What an entry adds is what it adds over being missing. Sampled by permutations and
         their reverses, n_permutations (k - 1) predictions of a row that shows k entries; where all 2^k sets are fewer, these: exact.
         """
         check_is_fitted(self)
         if not isinstance(n_permutations, Integral) or n_permutations < 4 or n_permutations % 2:
             raise ValueError(f"n_permutations must be an even number of at least 4; got {n_permutations!r}. Pass 10.")
         ranks = antithetic_ranks(int(n_permutations) // 2, self.n_features_in_, fixed_seed(random_state))
-        answers = self._in_batches(X, lambda view: Hiding(self.views_, self._explained, ranks).answer(view))
+        complete = None if self.posterior_ is None else self.posterior_.complete
+        answers = self._in_batches(X, lambda view: Hiding(self.views_, self._explained, ranks, complete).answer(view))
         names, alone = self._explained_names()
         outputs = 0 if alone else slice(None)
         return Explanation(
@@ -76,22 +80,29 @@ class Explains:
             column_names(self),
             names,
             answers[:, 1, :-1, outputs],
+            answers[:, 2, :-1, outputs],
         )
 
 
 class Hiding:
     """Shapley values of views, the players of which are the columns of the table that a row shows."""
 
-    def __init__(self, views: TableViews, predict: Callable[[View], Floats], ranks: Ints) -> None:
-        self.views, self.predict, self.ranks = views, predict, ranks  # (permutations, d)
+    def __init__(
+        self,
+        views: TableViews,
+        predict: Callable[[View], Floats],
+        ranks: Ints,
+        complete: Callable[[Floats], Floats] | None,
+    ) -> None:
+        self.views, self.predict, self.ranks, self.complete = views, predict, ranks, complete  # ranks (permutations, d)
 
     def answer(self, view: View) -> Floats:
-        """Values and their standard errors (m, 2, d + 1, q), the last of the columns for the base."""
+        """Values, their standard errors and what absences add (m, 3, d + 1, q), the last of the columns for the base."""
         shown = self._shown(view)
         (m, d), nothing = shown.shape, np.ones((1, view.T.shape[1]), dtype=bool)
         base = self.predict(self.views.with_hidden(view.take(np.zeros(1, dtype=np.intp)), nothing))
         full, counts = self.predict(view), shown.sum(axis=1)
-        answer = np.zeros((m, 2, d + 1, base.shape[1]))
+        answer = np.zeros((m, 3, d + 1, base.shape[1]))
         answer[:, 0, -1] = base
         for k in np.unique(counts[counts > 0]):
             rows = np.flatnonzero(counts == k)
@@ -101,8 +112,26 @@ class Hiding:
                 columns = np.nonzero(shown[part])[1].reshape(len(part), k)
                 values = self._exact if n_copies == 2**k else self._sampled
                 of_columns = values(view.take(part), columns, base, full[part])  # (2, rows, k, q)
-                answer[part[:, None], :, columns] = of_columns.transpose(1, 2, 0, 3)
+                answer[part[:, None], :2, columns] = of_columns.transpose(1, 2, 0, 3)
+        self._add_absences(answer, view, full, ~shown)
         return answer
+
+    def _add_absences(self, answer: Floats, view: View, full: Floats, missing: NDArray[np.bool_]) -> None:
+        """What it adds that an entry is missing: the prediction less that of the row with what the low-rank model expects there."""
+        learned = np.isin(np.arange(missing.shape[1]), self.views.source_)
+        rows, columns = np.nonzero(missing & learned)
+        if not rows.size:
+            return
+        # Where there is no low-rank model an entry is expected to be the mean of its column.
+        whole = filled(self.views, view, self.complete or np.nan_to_num)
+        for first in range(0, len(rows), _COPIES):
+            row, column = rows[first : first + _COPIES], columns[first : first + _COPIES]
+            shown = self.views.source_ == column[:, None]
+            copies = View(
+                np.where(shown[:, self.views.places_], whole.Z[row], view.Z[row]),
+                np.where(shown, whole.T[row], view.T[row]),
+            )
+            answer[row, 2, column] = full[row] - self.predict(copies)
 
     def _shown(self, view: View) -> NDArray[np.bool_]:
         """Which columns of the table each row shows (m, d); a column may be several of T."""

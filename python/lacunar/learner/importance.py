@@ -98,7 +98,7 @@ class ChangeableView:
 
     def __init__(self, views: TableViews, view: View, complete: Callable[[Floats], Floats] | None) -> None:
         self._views, self.view = views, view
-        self._filled = view if complete is None else _filled(views, view, complete)
+        self._filled = view if complete is None else filled(views, view, complete)
 
     def _parts(self, column: int) -> tuple[Ints, Ints]:
         """Columns of Z and of T that are made of a column of the table; none where nothing was learned of it."""
@@ -132,7 +132,7 @@ class ChangeableView:
         return copy
 
 
-def _filled(views: TableViews, view: View, complete: Callable[[Floats], Floats]) -> View:
+def filled(views: TableViews, view: View, complete: Callable[[Floats], Floats]) -> View:
     """Without missing entries: what an entry might have been."""
     completed = views.completed(view, complete(view.Z), np.ones(view.T.shape[1], dtype=bool))
     return View(np.nan_to_num(completed.Z), np.nan_to_num(completed.T))

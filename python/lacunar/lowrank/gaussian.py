@@ -417,6 +417,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
             column_names(self),
             None if targets == 0 else named_outputs(None, values.shape[2]),
             (errors * self.label_scale_)[:, :, targets],
+            np.zeros_like(values[:, :, targets]),
         )
 
     def _linear_game(self) -> tuple[Floats, Floats]:
