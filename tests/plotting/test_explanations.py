@@ -31,6 +31,8 @@ def test_a_waterfall_goes_from_the_base_to_the_prediction():
     assert ends[0][1] == pytest.approx(model.predict(X[3:4])[0])
     for (start, _), (_, below) in pairwise(ends):
         assert start == pytest.approx(below)
+    low, high = display.ax_.get_xlim()
+    assert low < min(map(min, ends)) - 0.05 * (high - low)  # room for the labels
     sizes = [abs(bar.get_width()) for bar in bars[:-1]]
     assert sizes == sorted(sizes, reverse=True)
     assert display.shown()[-1] == "2 others"

@@ -12,6 +12,7 @@ from lacunar.plotting.bars import Bars
 from lacunar.plotting.style import OURS, PEERS, Inks
 
 _BINS, _HEIGHT = 40, 0.38  # places along the axis in which points are stacked, and how high at most
+_ROOM = 0.14  # beside the bars, as a share of their width
 _LONGEST = 18  # of a value beside the name of its feature
 
 
@@ -138,7 +139,9 @@ class WaterfallDisplay(Bars):
         drawn = {"color": [OURS if step > 0 else PEERS for step in steps], "height": 0.66, "left": starts} | kw
         self.bars_ = ax.barh(np.arange(len(steps)), steps, **drawn)
         ax.bar_label(self.bars_, [f"{step:+.2g}" for step in steps], padding=3, color=words.ink, fontsize=9)
-        ax.margins(x=0.12)
+        ends = np.concatenate([starts, starts + steps])
+        room = _ROOM * (np.ptp(ends) or 1.0)  # for the labels: bars are drawn to the edge of the axes otherwise
+        ax.set_xlim(ends.min() - room, ends.max() + room)
         ax.axvline(self.explanation.base_values[0], color=words.quiet, linewidth=0.8)
 
 
