@@ -83,10 +83,12 @@ def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.
         order = rng.permutation(len(fits))
         order = order[np.argsort(fits[order], kind="stable")]
     low = np.searchsorted(ascending[:-k] + ascending[k:], 2 * targets)
-    distances = np.abs(ascending[low[:, None] + np.arange(k)] - targets[:, None])
+    first, count = np.zeros(len(targets), dtype=np.intp), np.full(len(targets), k)
+    far = np.flatnonzero(np.maximum(targets - ascending[low], ascending[low + k - 1] - targets) > reach)
+    distances = np.abs(ascending[low[far, None] + np.arange(k)] - targets[far, None])
     near = distances <= np.maximum(distances.min(axis=1), reach)[:, None]
-    first = near.argmax(axis=1)  # they are neighbours
-    picks: Ints = order[low + first + (rng.random(len(targets)) * near.sum(axis=1)).astype(np.intp)]
+    first[far], count[far] = near.argmax(axis=1), near.sum(axis=1)  # they are neighbours
+    picks: Ints = order[low + first + (rng.random(len(targets)) * count).astype(np.intp)]
     return picks
 
 
