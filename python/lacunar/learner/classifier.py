@@ -24,6 +24,7 @@ from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.targets import TargetVariance
 from lacunar.learner.views import TrainingSet, View
+from lacunar.observed.cells import listed
 from lacunar.observed.door import (
     ScoreMixin,
     SparseMissing,
@@ -316,11 +317,11 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         if len(y_encoded) < _ROWS_TO_WARN or len(self.classes_) < 2 or self.class_weight is not None:
             return
         predicted = np.unique((logs + self.offsets_).argmax(axis=1))
-        never = [str(self.classes_[k]) for k in np.setdiff1d(np.unique(y_encoded), predicted)]
+        never = self.classes_[np.setdiff1d(np.unique(y_encoded), predicted)].tolist()
         if never:
             warn_user(
-                f"class {', '.join(map(repr, never[:5]))} is never predicted out of fold: it is rare, and scoring={self.scoring!r} gains nothing by it. "
-                "Use scoring='balanced_accuracy', or decide by predict_proba.",
+                f"no row is predicted out of fold as {'class' if len(never) == 1 else 'classes'} {listed(map(repr, never), 5)}: "
+                f"scoring={self.scoring!r} gains nothing by it. Use scoring='balanced_accuracy', or decide by predict_proba.",
             )
 
     # -- answers --------------------------------------------------------------------------------------------------------
