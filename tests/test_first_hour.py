@@ -73,6 +73,16 @@ def test_which_columns_matter(table, model):
     assert all(name in shown for name in SOME)
 
 
+def test_why_of_one_patient_with_more_measurements_than_an_integer_has_bits(table):
+    patients = table.drop(columns=TARGET)
+    assert patients.loc[300].notna().sum() > 64
+    model = LacunarClassifier(members=["gaussian"], random_state=0).fit(patients[:300], table.loc[:299, TARGET])
+    row = patients[300:301]
+    why = model.explain(row, n_permutations=4)
+    assert why.feature_names[0] == "Age"
+    np.testing.assert_allclose(why.base_values + why.values.sum(axis=1), model.predict_proba(row)[:, 1], rtol=1e-9)
+
+
 def test_own_estimators_compete(table):
     own = make_pipeline(SimpleImputer(), KNeighborsClassifier())
     few = table[[TARGET, *SOME]]

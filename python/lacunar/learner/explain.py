@@ -104,7 +104,7 @@ class Hiding:
         full, counts = self.predict(view), shown.sum(axis=1)
         answer = np.zeros((m, 3, d + 1, base.shape[1]))
         answer[:, 0, -1] = base
-        for k in np.unique(counts[counts > 0]):
+        for k in np.unique(counts[counts > 0]).tolist():  # as int: 2^k may exceed 64 bits
             rows = np.flatnonzero(counts == k)
             n_copies = min(2**k, len(self.ranks) * (k - 1) + 2)
             for first in range(0, len(rows), max(_COPIES // n_copies, 1)):
