@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace lacunar {
 namespace {
@@ -362,12 +363,32 @@ double Bilinear::refit_block(int side, const RefitSource& source, double budget,
 }
 
 bool Bilinear::plain() const {
-  return bias(0) && bias(1) && d_[0] == 0 && d_[1] == 0 && global_dim() == 1 && rule_.doubt == 0;
+  return bias(0) && bias(1) && d_[0] == 0 && d_[1] == 0 && global_dim() == 1;
 }
 
 // The same sums as `add_to_block` and `add_to_global`, to the bit, for biases and `kRank` factors alone: most of the
 // work of a stream, which is twice as fast where the compiler knows the number of factors.
-template <int kRank>
+template <int kRank, bool kDoubt>
+double Bilinear::plain_weight(double z, const double* x, const double* y) const {
+  if constexpr (!kDoubt) return bound_weight(std::abs(z));
+  constexpr int d = 1 + kRank;
+  const double *P = x + 1 + d, *Q = y + 1 + d;
+  const auto form = [](const double* cov, const double* of_other) {
+    double total = 0;
+    for (int k = 0; k < d; ++k) {
+      double sum = cov[k * d];
+      for (int l = 1; l < d; ++l) sum += cov[k * d + l] * of_other[1 + l];
+      total += k == 0 ? sum : sum * of_other[1 + k];
+    }
+    return total;
+  };
+  double spread = s_.global[1] + form(P, y) + form(Q, x);
+  for (int k = 1; k < d; ++k)
+    for (int l = 1; l < d; ++l) spread += rule_.doubt * P[k * d + l] * Q[k * d + l];
+  return bound_weight(std::sqrt(z * z + spread));
+}
+
+template <int kRank, bool kDoubt>
 void Bilinear::add_plain_block(int side, Index vertex, const std::vector<Observation>& seen, Offset end,
                                RefitState& at) const {
   constexpr int d = 1 + kRank;
@@ -386,17 +407,23 @@ void Bilinear::add_plain_block(int side, Index vertex, const std::vector<Observa
     const double known = common + other[1];
     double product = 0;
     for (int k = 0; k < d; ++k) product += own[k] * h[k];
-    const double w = bound_weight(std::abs(known + product)), aim = .5 * one.y - w * known;
+    const double *x = side == 0 ? block : other, *y = side == 0 ? other : block;
+    const double w = plain_weight<kRank, kDoubt>(known + product, x, y), aim = .5 * one.y - w * known;
     for (int k = 0; k < d; ++k) {
       b[k] += aim * h[k];
       for (int l = 0; l <= k; ++l) H[k * d + l] += w * h[k] * h[l];
+    }
+    if constexpr (kDoubt) {
+      const double *Q = other + 1 + d, scaled = rule_.doubt * w;
+      for (int k = 1; k < d; ++k)
+        for (int l = 1; l <= k; ++l) H[k * d + l] += scaled * Q[k * d + l];
     }
   }
   std::copy_n(H, d * d, at.matrix.data());
   std::copy_n(b, d, at.right.data());
 }
 
-template <int kRank>
+template <int kRank, bool kDoubt>
 void Bilinear::add_plain_global(Index vertex, const std::vector<Observation>& seen, Offset end, RefitState& at) const {
   const double *x = s_.rows.data() + vertex * stride(0), common = s_.global[0];
   double H = at.matrix[0], b = at.right[0];
@@ -405,7 +432,7 @@ void Bilinear::add_plain_global(Index vertex, const std::vector<Observation>& se
     const double* other = s_.cols.data() + one.other * stride(1);
     double product = x[1];
     for (int k = 1; k <= kRank; ++k) product += x[1 + k] * other[1 + k];
-    const double z = common + other[1] + product, w = bound_weight(std::abs(z));
+    const double z = common + other[1] + product, w = plain_weight<kRank, kDoubt>(z, x, other);
     b += .5 * one.y - w * (z - common);
     H += w;
   }
@@ -416,12 +443,19 @@ void Bilinear::add_plain_global(Index vertex, const std::vector<Observation>& se
 // Observations up to `end` of a vertex of one side, or of a row for what all pairs share (side 2).
 void Bilinear::add_plain(int side, Index vertex, const std::vector<Observation>& seen, Offset end,
                          RefitState& at) const {
-  const bool all = side == 2;
+  const auto add = [&](auto rank, auto doubt) {
+    if (side == 2) return add_plain_global<rank(), doubt()>(vertex, seen, end, at);
+    add_plain_block<rank(), doubt()>(side, vertex, seen, end, at);
+  };
+  using std::integral_constant;
+  const auto of_rank = [&](auto rank) {
+    return rule_.doubt == 0 ? add(rank, std::false_type{}) : add(rank, std::true_type{});
+  };
   switch (rule_.rank) {
-    case 0: return all ? add_plain_global<0>(vertex, seen, end, at) : add_plain_block<0>(side, vertex, seen, end, at);
-    case 1: return all ? add_plain_global<1>(vertex, seen, end, at) : add_plain_block<1>(side, vertex, seen, end, at);
-    case 2: return all ? add_plain_global<2>(vertex, seen, end, at) : add_plain_block<2>(side, vertex, seen, end, at);
-    case 5: return all ? add_plain_global<5>(vertex, seen, end, at) : add_plain_block<5>(side, vertex, seen, end, at);
+    case 0: return of_rank(integral_constant<int, 0>{});
+    case 1: return of_rank(integral_constant<int, 1>{});
+    case 2: return of_rank(integral_constant<int, 2>{});
+    case 5: return of_rank(integral_constant<int, 5>{});
     default: return;  // the loop of the caller goes over them
   }
 }

@@ -128,10 +128,12 @@ class Bilinear {
   Offset vertices(int side) const { return static_cast<Offset>(order_[side].size()); }
   PairKnown seen_pair(int side, Index vertex, const Observation& seen, const RefitSource& source) const;
   double refit_block(int side, const RefitSource& source, double budget, RefitState& at);
-  bool plain() const;  // whether there are no features, of vertices or pairs, and no doubt
-  template <int kRank>
+  bool plain() const;  // whether there are no features, of vertices or pairs
+  template <int kRank, bool kDoubt>
+  double plain_weight(double z, const double* x, const double* y) const;
+  template <int kRank, bool kDoubt>
   void add_plain_block(int side, Index vertex, const std::vector<Observation>& seen, Offset end, RefitState& at) const;
-  template <int kRank>
+  template <int kRank, bool kDoubt>
   void add_plain_global(Index vertex, const std::vector<Observation>& seen, Offset end, RefitState& at) const;
   void add_plain(int side, Index vertex, const std::vector<Observation>& seen, Offset end, RefitState& at) const;
   void add_to_block(int side, const PairKnown& pair, double y, RefitState& at);
