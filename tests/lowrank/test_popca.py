@@ -432,3 +432,14 @@ def test_holdout_hides_an_entry_of_the_smallest_tables(shape, options):
             model.fit(rows)
         assert np.isfinite(model.holdout_errors_).all()
         assert np.isfinite(model.score(rows))
+
+
+def test_holdout_finds_the_number_in_most_draws_of_small_tables():
+    right = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        basis = np.linalg.qr(rng.normal(size=(30, 3)))[0] * np.linspace(1, 0.6, 3) * np.sqrt(10)
+        X = rng.normal(size=(300, 3)) @ basis.T + rng.normal(size=(300, 30))
+        X[rng.random(X.shape) > 0.5] = np.nan
+        right += POPCA("holdout", random_state=0).fit(X).n_components_ == 3
+    assert right >= 5  # one tenth of the entries finds it in about half of them

@@ -14,6 +14,7 @@ import numpy as np
 from lacunar import _core
 from lacunar._eigen import canonical_turn, signed
 from lacunar._latent import LARGEST_CORE_RANK, LatentRows, latent_rows
+from lacunar._random import generator
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian
@@ -137,6 +138,18 @@ def first_basis(rows: Observed, d: int, rng: np.random.Generator) -> tuple[Float
     SLRM.
     """
     return _singular_vectors(sums_over(rows), *rows.shape, d, rng)
+
+
+def zero_filled(model: LowRankGaussian, rows: Observed | RowParts, n_jobs: int | None) -> LowRankGaussian:
+    """A start of as many components as the model's, of its variance in all: singular vectors of rows (n, D) filled with
+    zeros, which are to be of mean 0.
+
+    Half of the variance is theirs, in equal parts, and half is noise.
+    """
+    k, D = model.components.shape
+    total = float(np.sum(model.variances)) + float(model.ridge) * (D - k)
+    basis = _singular_vectors(sums_over(rows, None, n_jobs), count(rows).m, D, k, generator(0))[0]
+    return LowRankGaussian.principal(np.zeros(D), basis.T, np.full(k, total / (2 * k)), total / (2 * D))
 
 
 def _singular_vectors(total: Total, n: int, D: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

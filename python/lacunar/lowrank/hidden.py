@@ -97,8 +97,7 @@ def choose_rank(
         return 1, {}
     sample = sampled_rows(rows, rng)
     rows = rows if sample is None else rows[sample]
-    order, size = rng.permutation(rows.nnz), rows.nnz // _HIDDEN
-    tests = [marked(order[start : start + size], rows.nnz) for start in range(0, size * _sets(size), size)]
+    tests = hidden_tenths(rows.nnz, rng)
     tables = [hide(rows, hidden) for hidden in tests]
     options: dict[str, Any] = {
         "max_iter": min(max_iter, STEPS),
@@ -270,9 +269,13 @@ def sampled_rows(
     return np.sort(np.concatenate([first[:share], others[: size - share]]))
 
 
-def _sets(size: int) -> int:
-    """Number of sets of `size` hidden cells that judge a rank: as many as hold 3,000 cells, at most 5."""
-    return min(max(-(-_JUDGES // size), 1), _MOST_SETS)
+def hidden_tenths(nnz: int, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """Masks (nnz,) of the cells that are hidden to judge a rank: as many tenths as hold 3,000 cells, at most 5, which
+    share no cell.
+    """
+    order, size = rng.permutation(nnz), max(nnz // _HIDDEN, 1)
+    sets = min(max(-(-_JUDGES // size), 1), _MOST_SETS)
+    return [marked(order[start : start + size], nnz) for start in range(0, min(size * sets, nnz), size)]
 
 
 def marked(places: NDArray[np.intp], n: int) -> NDArray[np.bool_]:

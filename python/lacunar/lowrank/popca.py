@@ -22,8 +22,16 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
-from lacunar.lowrank.em import refinable, refined
-from lacunar.lowrank.hidden import choose_rank_of_moments, fewest_as_good, hidden_errors, hide, next_rank, tail_noise
+from lacunar.lowrank.em import refinable, refined, zero_filled
+from lacunar.lowrank.hidden import (
+    choose_rank_of_moments,
+    fewest_as_good,
+    hidden_errors,
+    hidden_tenths,
+    hide,
+    next_rank,
+    tail_noise,
+)
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.moments import (
     Implicit,
@@ -51,6 +59,7 @@ _HIDDEN = 0.1  # share of entries that "holdout" and `score` hide
 _LARGE = 1000  # columns from which products with rows beat forming the covariance
 _LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="dense" asks for more
 _TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
+_FEW_PAIRS = 20  # rows that show a pair, in the mean, below which refinement begins at two places
 _TO_SD = 1.4826  # of a median absolute deviation, for normal data
 
 
@@ -64,7 +73,7 @@ class POPCA(SubspaceModel):
     ----------
     n_components : int, float in (0, 1), "holdout" or None, default=None
         How many; a float is the share of variance to reach, "holdout" the fewest within a standard error of the best at
-        imputing hidden entries (at most 20), None min(n, d): all that rows tell about. `impute` and `score` then use
+        imputing hidden entries (at most 20; up to five tenths of them, hidden in turn), None min(n, d): all that rows tell about. `impute` and `score` then use
         `n_impute_components_` of them, as all of them would fit noise.
     normalisers : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
         What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns
@@ -76,7 +85,8 @@ class POPCA(SubspaceModel):
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
         Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled,
-        none for as many components as columns or more than 64.
+        none for as many components as columns or more than 64. Where fewer than 20 rows show a pair, in the mean, the
+        steps are also taken from singular vectors of rows filled with zeros, and the model that leaves less noise is kept.
     standardize : bool, default=False
         Divide columns by their standard deviations; components are then those of the correlation matrix. A column of
         one value is divided by its size.
@@ -311,7 +321,11 @@ class POPCA(SubspaceModel):
         if not self.refine or not refinable(model):
             return model
         table = parts.map(standardised, shift, self.scale_, self.n_jobs)
-        return refined(model, table, self.refine, centre=True, n_jobs=self.n_jobs)
+        starts = [model]
+        if self.diagnostics_["mean_joint_count"] < _FEW_PAIRS:
+            starts.append(zero_filled(model, table, self.n_jobs))
+        models = [refined(start, table, self.refine, centre=True, n_jobs=self.n_jobs) for start in starts]
+        return min(models, key=attrgetter("ridge"))
 
     def _without_table(
         self, table: RowParts, counts: Counts, k: int, probe: Any, rng: np.random.Generator
@@ -339,16 +353,21 @@ class POPCA(SubspaceModel):
         return {"center": True, "weights": word, "p": p, "pseudo_count": self.pseudo_count}
 
     def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
-        """The fewest components within a standard error of the best at imputing a tenth of the entries."""
-        d = rows.shape[1]
-        most = max(min(_MOST_TRIED, d - 1), 1)
+        """The fewest components within a standard error of the best at imputing tenths of the entries."""
         if rows.nnz < 2:
             raise ValueError(
                 f"n_components='holdout' must have an entry to hide and another to learn from; X has {rows.nnz} "
                 "observed. Pass a number of components."
             )
-        hidden = drawn_hidden(rows.nnz, rng)
-        hidden[0] &= not hidden.all()
+        errors = np.hstack([self._errors_at(hidden, rows, probe, rng) for hidden in hidden_tenths(rows.nnz, rng)])
+        check_sums(errors, "squared errors at hidden entries")
+        self.holdout_errors_ = np.sqrt(errors.mean(axis=1))
+        return 1 + fewest_as_good(list(errors))
+
+    def _errors_at(self, hidden: NDArray[np.bool_], rows: Observed, probe: Any, rng: np.random.Generator) -> Floats:
+        """Squared errors (models, n_hidden) of 1, 2, ... components, from the other entries, at the hidden ones."""
+        d = rows.shape[1]
+        most = max(min(_MOST_TRIED, d - 1), 1)
         seen = hide(rows, hidden)
         mean = column_means(seen)
         if matrix_free(self, d, most, probe):
@@ -362,10 +381,7 @@ class POPCA(SubspaceModel):
         tables = [standardised(part, mean, scale, n_jobs=self.n_jobs) for part in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
         models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
-        errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]
-        check_sums(np.concatenate(errors), "squared errors at hidden entries")
-        self.holdout_errors_ = np.sqrt([float(np.mean(squares)) for squares in errors])
-        return 1 + fewest_as_good(errors)
+        return np.array([hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models])
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
