@@ -93,6 +93,18 @@ ScreenState screen_of(State& held) {
   return {held.by_column("deviation"), held.numbers<double>("level", {1})};
 }
 
+// The scout of a tracker; none, where its state has no such arrays.
+template <class P>
+ScoutState<P> scout_of(State& held, Offset places, const RlsRule& rule) {
+  if (!held.state().contains("scout_v")) return {};
+  if (rule.orthonormal) throw std::invalid_argument("a scout needs a basis that is not orthonormalised");
+  return {held.numbers<double>("scout_v", {held.n_cols(), held.rank()}),
+          held.numbers<P>("scout_pool", {places, rls_stride<P>(held.rank())}),
+          held.by_column("scout_discount"),
+          held.numbers<double>("scout_clock", {kRlsClock}),
+          held.numbers<double>("scout_errors", {3})};
+}
+
 // Every column of the rows has a place in the pool.
 template <class T>
 void expect_slots(const Rows<T>& rows, const Index* slot, Offset places) {
@@ -141,7 +153,8 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.by_code("labelled"),
                           held.template numbers<double>("labels", {1}),
                           memories_of(held, rule.forgetting),
-                          screen_of(held)};
+                          screen_of(held),
+                          scout_of<P>(held, places, rule)};
   expect_slots(stream.rows, state.slot, places);
   const Released nogil;
   return rls_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, state, stream.trace);

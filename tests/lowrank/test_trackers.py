@@ -309,7 +309,7 @@ def drifting(n, turn, noise, seed=0, D=200, d=3, share=0.3):
 
 
 def mean_missed(X, bases, **options):
-    tracker, errors = PETRELS(3, random_state=0, **options), []
+    tracker, errors = PETRELS(bases[0].shape[1], random_state=0, **options), []
     for block, U in enumerate(bases):
         tracker.partial_fit(X[block * 50 : (block + 1) * 50])
         errors.append(missed(U, tracker.components_.T))
@@ -414,3 +414,44 @@ def test_a_robust_tracker_goes_on_the_same_when_loaded_or_split(make, tmp_path):
     half.state_["deviation"] = half.state_["deviation"][:-1].copy()
     with pytest.raises(ValueError, match="deviation"):
         half._check_loaded()
+
+
+def exchanging(seed, n=3000, D=60, d=4, share=0.4):
+    """Rows of noise a fifth of the energy; one of their directions is another after each 1,000. Bases of each row's time."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.normal(size=(D, 2 * d)))[0]
+    bases = [np.column_stack([directions[:, d : d + j], directions[:, j:d]]) for j in range(n // 1000)]
+    X = np.vstack([rng.normal(size=(1000, d)) * np.sqrt(D / d) @ basis.T for basis in bases])
+    X += 0.5 * rng.normal(size=X.shape)
+    X[rng.random(X.shape) > share] = np.nan
+    return X, np.repeat(np.array(bases), 1000 // 50, axis=0)
+
+
+def test_exchanged_directions_are_found_as_by_the_best_fixed_factor():
+    ratios = []
+    for seed in range(3):
+        X, bases = exchanging(seed)
+        errors = [mean_missed(X, bases, forget=how) for how in ("auto", 0.96, 0.98, 0.99)]
+        ratios.append(errors[0] / min(errors[1:]))
+    assert np.exp(np.mean(np.log(ratios))) < 1.1**2  # of squared errors
+
+
+def test_the_scout_is_a_tracker_of_its_own():
+    X, _ = exchanging(0, n=1000)
+    both, alone = (PETRELS(4, forget=how, random_state=0).fit(X) for how in ("auto", 0.96))
+    for name in ("v", "pool", "discount"):
+        np.testing.assert_array_equal(both.state_[f"scout_{name}"], alone.state_[name])
+    for name in ("scout_v", "scout_pool", "scout_errors"):
+        broken = {**both.state_, name: both.state_[name][:-1]}
+        with pytest.raises(ValueError, match=name):
+            type(both._tracker()).check(broken, (60, 4))
+
+
+def test_a_tracker_stored_before_there_were_scouts_goes_on():
+    X, _ = exchanging(0, n=1000)
+    tracker = PETRELS(4, random_state=0).partial_fit(X[:500])
+    options = {name: value for name, value in tracker.state_["options"].items() if name != "scout"}
+    kept = {name: value for name, value in tracker.state_.items() if not name.startswith("scout_")}
+    tracker.state_ = {**kept, "options": options}
+    tracker._check_loaded()
+    assert np.isfinite(tracker.partial_fit(X[500:]).components_).all()

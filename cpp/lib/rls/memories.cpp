@@ -185,6 +185,16 @@ void Memories::learn(const std::vector<double>& learned) {
   }
 }
 
+void Memories::start_from(const double* v, double rows) {
+  if (s_.v == nullptr) return;
+  for (Offset slot = 0; slot < slots_; ++slot)
+    for (int k = 0; k < d_; ++k)
+      std::fill_n(s_.v + (slot * d_ + k) * kMemories, kMemories, v[slot * kMemoryEvery * d_ + k]);
+  std::fill_n(line(kLogWeight), kMemories, -std::log(static_cast<double>(kMemories)));
+  for (int m = 0; m < kMemories; ++m) line(kRowsKept)[m] = std::min(line(kRowsKept)[m], rows);
+  *s_.rows = std::min(*s_.rows, rows);
+}
+
 // Rows of v times `by`, and by R^-1 by, symmetric to the last bit.
 void Memories::turn(const std::vector<double>& by, int leading) {
   if (s_.v == nullptr) return;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "lacunar/kernels.hpp"
@@ -19,6 +20,11 @@ namespace lacunar {
 namespace {
 
 constexpr int kAhead = 2;  // inverse correlations prefetched ahead
+
+// A scout that forgets fast takes the tracker's place where it predicts better: where the mean of the relative
+// differences of their errors, at this rate, is so many deviations above 0, and so many rows after it did so before.
+constexpr double kScoutKeeps = .96, kScoutRate = .02, kSurely = 3, kBetween = 50;
+constexpr double kLeastFree = .05;  // of an entry: 1 - its leverage
 
 // The inverse correlation of a column as blocks: in place for doubles, unpacked and packed again for floats.
 double* unpack(double* stored, int, std::vector<double>&) { return stored; }
@@ -65,11 +71,16 @@ class Pass {
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
-  // False when the row was left out because its step is not finite.
-  bool step(Offset row, const RlsTrace& trace);
+  // False when the row was left out because its step is not finite. A scout (or null) learns the row, too.
+  bool step(Offset row, const RlsTrace& trace, Pass* scout);
 
  private:
-  bool load(Offset row);
+  template <class V>
+  bool load(const Index* seen, const V* values, int m);
+  bool follow(const Pass& tracker);
+  double hidden_error();
+  void compare(const Pass& scout);
+  void adopt(const Pass& scout);
   void solve_codes(double label, double* prediction);
   void shortest_codes(double label, double* prediction);
   bool residuals();
@@ -86,6 +97,7 @@ class Pass {
   Memories memories_;
   CellScreen screen_;
   const Index* seen_ = nullptr;
+  double error_ = 0;  // at entries of the row that are predicted from the others
   int singular_ = 0;  // whether the row's codes are the shortest of many
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
   std::vector<double> next_, change_, t_gram_, unpacked_;
@@ -93,12 +105,11 @@ class Pass {
 
 // The row's normal equations in V; the ridge is on codes in U's coordinates. False when they have no factor to trust.
 template <class P, class T>
-bool Pass<P, T>::load(Offset row) {
-  const Offset first = rows_.offsets[row];
-  const int m = static_cast<int>(rows_.offsets[row + 1] - first);
-  seen_ = rows_.indices + first;
+template <class V>
+bool Pass<P, T>::load(const Index* seen, const V* values, int m) {
+  seen_ = seen;
   basis_.gather(seen_, m, row_.rows.data());
-  row_.load(rows_.values + first, m);
+  row_.load(values, m);
   seen_ = screen_.clean(row_, seen_, rule_.ridge);
   const double ridge = rule_.automatic ? memories_.ridge(row_, rule_.ridge) : rule_.ridge;
   const double* inner = nullptr;
@@ -204,18 +215,80 @@ void Pass<P, T>::move_weights(double label) {
   }
 }
 
+// Mean squared error at every so many entries of the row, each predicted from the code of the others.
 template <class P, class T>
-bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
+double Pass<P, T>::hidden_error() {
+  double sum = 0, count = 0;
+  for (int i = 0; i < row_.m; ++i) {
+    if (seen_[i] % kMemoryEvery != 0) continue;
+    std::copy_n(row_.rows.begin() + static_cast<Offset>(i) * row_.leading, row_.leading, inner_.begin());
+    row_.solve(inner_, gain_);
+    const double free = std::max(1 - dot(inner_.data(), gain_.data(), d_), kLeastFree);
+    const double error = (row_.values[static_cast<std::size_t>(i)] - dot(inner_.data(), code_.data(), d_)) / free;
+    sum += error * error;
+    count += 1;
+  }
+  return count > 0 ? sum / count : 0.0;
+}
+
+// A scout's step, on the cells that the tracker kept; false where it is not finite. Its error is that before the step.
+template <class P, class T>
+bool Pass<P, T>::follow(const Pass& tracker) {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  double prediction = 0;
+  const bool factored = load(tracker.seen_, tracker.row_.values.data(), tracker.row_.m);
+  if (factored)
+    solve_codes(unknown, &prediction);
+  else
+    shortest_codes(unknown, &prediction);
+  error_ = factored ? hidden_error() : 0.0;
+  if (!residuals()) return false;
+  s_.clock[kSteps] += 1;
+  s_.clock[kLogDiscount] += std::log(keep_of(rule_.forgetting, s_.clock));
+  update_columns();
+  return true;
+}
+
+// The scout takes this tracker's place where it surely predicts better.
+template <class P, class T>
+void Pass<P, T>::compare(const Pass& scout) {
+  double &mean = s_.scout.errors[0], &square = s_.scout.errors[1], &since = s_.scout.errors[2];
+  since += 1;
+  if (!(error_ > 0 && scout.error_ > 0)) return;
+  const double gain = (error_ - scout.error_) / (error_ + scout.error_);
+  mean += kScoutRate * (gain - mean);
+  square += kScoutRate * (gain * gain - square);
+  if (since <= kBetween || mean <= 0 || mean * mean <= kSurely * kSurely * kScoutRate / 2 * square) return;
+  adopt(scout);
+  mean = since = 0;
+}
+
+template <class P, class T>
+void Pass<P, T>::adopt(const Pass& scout) {
+  const Offset stride = rls_stride<P>(d_);
+  std::copy_n(scout.s_.v, s_.n_cols * d_, s_.v);
+  std::copy_n(scout.s_.discount, s_.n_cols, s_.discount);
+  for (Offset j = 0; j < s_.n_cols; ++j)
+    if (const Offset at = s_.slot[j] * stride; at >= 0) std::copy_n(scout.s_.pool + at, stride, s_.pool + at);
+  s_.clock[kLogDiscount] = scout.s_.clock[kLogDiscount];
+  memories_.start_from(s_.v, 1 / (1 - scout.rule_.forgetting.keep));
+}
+
+template <class P, class T>
+bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
   const double label = label_ == nullptr ? std::numeric_limits<double>::quiet_NaN() : label_[row];
   double prediction = 0, relative = 0;
   if (rows_.offsets[row + 1] > rows_.offsets[row]) {
-    const bool factored = load(row);
+    const Offset first = rows_.offsets[row];
+    const bool factored =
+        load(rows_.indices + first, rows_.values + first, static_cast<int>(rows_.offsets[row + 1] - first));
     singular_ = 0;
     if (factored)
       solve_codes(label, &prediction);
     else
       shortest_codes(label, &prediction);
     relative = row_.size > 0 ? row_.left(code_) / row_.size : 0.0;
+    if (scout != nullptr) error_ = factored ? hidden_error() : 0.0;
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;
@@ -225,7 +298,9 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
                             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kLogDiscount] += std::log(discount);
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, discount, label, code_.data());
+    if (scout != nullptr && !scout->follow(*this)) return false;
     update_columns();
+    if (scout != nullptr) compare(*scout);
     if (rule_.orthonormal)  // step 7
       basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]),
                             s_.clock[kLazySteps]);
@@ -235,6 +310,29 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
   if (trace.prediction != nullptr) trace.prediction[row] = prediction;
   if (trace.residual != nullptr) trace.residual[row] = relative;
   return true;
+}
+
+// What a scout goes by: the rule, but that it forgets fast.
+RlsRule scout_rule(RlsRule rule) {
+  rule.forgetting = {};
+  rule.forgetting.keep = kScoutKeeps;
+  rule.lam1 = std::numeric_limits<double>::infinity();
+  rule.rho = 0;
+  return rule;
+}
+
+// The scout's arrays in place of the tracker's; it has no labels, memories or cells to judge.
+template <class P>
+RlsState<P> scout_state(RlsState<P> state) {
+  state.v = state.scout.v;
+  state.pool = state.scout.pool;
+  state.discount = state.scout.discount;
+  state.clock = state.scout.clock;
+  state.codes = nullptr;
+  state.memories = {};
+  state.screen = {};
+  state.scout = {};
+  return state;
 }
 
 }  // namespace
@@ -260,10 +358,15 @@ template <class P, class T>
 Offset rls_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const RlsRule& rule,
                 const RlsState<P>& state, const RlsTrace& trace) {
   assert(well_ordered(rows));
-  Pass<P, T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
+  const Offset longest = longest_row(rows, order, n_order);
+  Pass<P, T> pass(rows, label, rule, state, longest);
+  const RlsRule fast = scout_rule(rule);
+  const RlsState<P> beside = scout_state(state);
+  std::optional<Pass<P, T>> scout;
+  if (state.scout.v != nullptr) scout.emplace(rows, nullptr, fast, beside, longest);
   InterruptCheck check;
   for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))
-    if (!pass.step(order[k], trace)) return k;
+    if (!pass.step(order[k], trace, scout ? &*scout : nullptr)) return k;
   return -1;
 }
 

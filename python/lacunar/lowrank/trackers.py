@@ -158,8 +158,8 @@ class Tracker:
         """
         D, d = shape
         options = state.get("options") if isinstance(state, dict) else None
-        robust = {"robust": Flag()} if isinstance(options, dict) and "robust" in options else {}
-        rules = {**cls._rules(options), "options": Parts(cls.option_rules | robust)}
+        named = [name for name in ("robust", "scout") if isinstance(options, dict) and name in options]
+        rules = {**cls._rules(options), "options": Parts(cls.option_rules | dict.fromkeys(named, Flag()))}
         check_parts(state, rules, "state_", {"D": D, "d": d})
 
     @classmethod
@@ -225,6 +225,13 @@ class PerColumnRls(ForgettingTracker):
         "pool": floats("slots", "stride"),
         "slot": Array("i", ("D",), low=-1, dtype=np.int32),
     }
+    scout_rules: ClassVar[dict[str, Rule]] = {
+        "scout_v": _doubles("D", "d"),
+        "scout_pool": floats("slots", "stride"),
+        "scout_discount": _doubles("D"),
+        "scout_clock": _doubles(_core.RLS_CLOCK),
+        "scout_errors": _doubles(3),
+    }
     option_rules: ClassVar[dict[str, Rule]] = {
         **Tracker.option_rules,
         **_FORGETTING,
@@ -249,11 +256,22 @@ class PerColumnRls(ForgettingTracker):
         self.options = {**plain, **rule, **options}
         self._remember(self.options["delta"])
         self._watch()
+        if self.options.get("scout"):
+            self.scout_v, self.scout_pool = self.v.copy(), self.pool.copy()
+            self.scout_discount, self.scout_clock = np.zeros(D), np.zeros(_core.RLS_CLOCK)
+            self.scout_errors = np.zeros(3)
+
+    @classmethod
+    def _rules(cls, options: Any) -> dict[str, Rule]:
+        scout = isinstance(options, dict) and options.get("scout")
+        return {**super()._rules(options), **(cls.scout_rules if scout else {})}
 
     @classmethod
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
         super().check(state, shape)
         pool, used = state["pool"], state["slot"][state["slot"] >= 0]
+        if state.get("scout_pool", pool).dtype != pool.dtype:
+            raise ValueError(f"state_['scout_pool'] must be of {pool.dtype}; got {state['scout_pool'].dtype}")
         stride = _core.rls_stride(shape[1], pool.dtype == np.float32)
         if pool.dtype not in (np.float32, np.float64) or pool.shape[1] != stride:
             raise ValueError(
@@ -272,6 +290,8 @@ class PerColumnRls(ForgettingTracker):
             pool = np.ascontiguousarray(np.concatenate([self.pool, blocks]))
             slot = self.slot.copy()
             slot[fresh] = np.arange(len(self.pool), len(pool), dtype=np.int32)
+            if self.options.get("scout"):
+                self.scout_pool = np.ascontiguousarray(np.concatenate([self.scout_pool, blocks]))
             self.pool, self.slot = pool, slot
 
     def _first(self) -> NDArray[Any]:
@@ -595,7 +615,9 @@ class PETRELS(SubspaceTracker):
         What a step multiplies the past by: lambda in [1]_. "auto" learns it: every fourth column is followed at eight
         factors from .8 to 1 side by side, weighed by how well they predict entries before they learn them, and the
         tracker remembers 1.4 times as many rows as their weighted geometric mean. It remembers at least as many as show
-        a column k / 2 times, and just those while rows leave over three times what they did. "window" is 1 - 3 / (t +
+        a column k / 2 times, and just those while rows leave over three times what they did. With
+        `correlation="per-column"` a second tracker with a factor of .96 runs beside it and takes its place where it surely
+        predicts entries better, as after a part of the directions was exchanged. "window" is 1 - 3 / (t +
         300), which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
     correlation : {"per-column", "shared"}, default="per-column"
         An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by how often a column
@@ -640,8 +662,8 @@ class PETRELS(SubspaceTracker):
     Notes
     -----
     A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when it is next seen, and
-    its growth there is limited. `forget="auto"` costs 1.3 to 1.7 times as much, about twice as much with
-    `correlation="shared"`, and twice the memory of a basis. `robust=True` costs 1.4 times as much, or 1.6. Updates are symmetric to the last bit; others grow as
+    its growth there is limited. `forget="auto"` costs two to three times as much and twice the memory, with
+    `correlation="shared"` about twice as much and twice the memory of a basis. `robust=True` costs 1.4 times as much, or 1.6. Updates are symmetric to the last bit; others grow as
     forget^-t.
 
     References
@@ -709,6 +731,8 @@ class PETRELS(SubspaceTracker):
         first = 1e-3 if automatic else float(self.ridge)
         if self.correlation == "shared":
             return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)
+        if self.forget == "auto":
+            keep["scout"] = True
         return PerColumnRls(basis, precision=self.precision, delta=self.delta, ridge=first, automatic=automatic, **keep)
 
 

@@ -43,6 +43,9 @@ class Memories {
   // The ridge on a row's code: noise over the variance of a code, as far as rows say what that is, at most `most`.
   double ridge(const RowCode& row, double most) const;
 
+  // All memories of this basis v (n_cols, d), of which so many rows tell, and alike in weight.
+  void start_from(const double* v, double rows);
+
   // V <- V by, for a symmetric `by` (leading, leading).
   void turn(const std::vector<double>& by, int leading);
 
