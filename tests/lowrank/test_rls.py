@@ -217,7 +217,7 @@ def test_arrays_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="clock has 2"):
         ours.run(X)
     with pytest.raises(ValueError, match="rank"):
-        _core.rls_stride(65, single=False)
+        _core.rls_stride(_core.RLS_MOST_RANK + 1, single=False)
 
 
 def test_memories_are_their_twin():

@@ -231,7 +231,8 @@ double Pass<P, T>::hidden_error() {
   return count > 0 ? sum / count : 0.0;
 }
 
-// A scout's step, on the cells that the tracker kept; false where it is not finite. Its error is that before the step.
+// A scout's step, on the cells that the tracker kept; false where it is not finite, and is not made. Its error is that
+// before the step.
 template <class P, class T>
 bool Pass<P, T>::follow(const Pass& tracker) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -298,9 +299,9 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
                             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kLogDiscount] += std::log(discount);
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, discount, label, code_.data());
-    if (scout != nullptr && !scout->follow(*this)) return false;
+    const bool followed = scout != nullptr && scout->follow(*this);
     update_columns();
-    if (scout != nullptr) compare(*scout);
+    if (followed) compare(*scout);
     if (rule_.orthonormal)  // step 7
       basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]),
                             s_.clock[kLazySteps]);
