@@ -4,7 +4,8 @@ Without a word: rows of a d-dimensional subspace of 200 columns, each entry seen
 Prints |(I - P) U|^2 / d after 300 and 1,500 rows and 100, 300 and 1,500 rows after the change, geometric means over streams, for
 fixed forgetting, learned memories and GROUSE; then the worst ratio of the memories to the best fixed one.
 
-`grid`: subspaces that stand still, turn by 90 degrees in so many rows, or jump; the mean of |(I - P) U|^2 / d at every 50th row after
+`grid`: subspaces that stand still, turn by 90 degrees in so many rows, jump, swing by 45 degrees to either side, or have one direction
+exchanged after so many rows; the mean of |(I - P) U|^2 / d at every 50th row after
 the first fifth, for `forget="auto"` and eight fixed factors, and its CPU time over the median of theirs.
 
 `outliers`: the setting of GRASTA (He, Balzano, Szlam 2012), 5 % of the seen entries with a large error, for subspaces that stand
@@ -67,7 +68,7 @@ def errors(make, d, p, noise, seeds):
 FACTORS = [0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0]
 LENGTHS = {
     "still": 10000, "turn 500": 5000, "turn 2000": 5000, "turn 5000": 10000, "turn 20000": 10000, "jump 1000": 5000,
-    "jump 5000": 10000,
+    "jump 5000": 10000, "swing 1500": 5000, "exchange 1500": 6000,
 }  # fmt: skip
 EVERY = 50
 
@@ -81,9 +82,16 @@ def moving(kind, d, p, noise, seed, n, D=200):
         bases = [np.linalg.qr(rng.normal(size=(D, d)))[0] for _ in range(-(-n // period))]
         at = [bases[t // period] for t in range(EVERY - 1, n, EVERY)]
         X = np.vstack([codes[i * period : (i + 1) * period] @ U.T for i, U in enumerate(bases)])
+    elif name == "exchange":
+        axes = np.linalg.qr(rng.normal(size=(D, 2 * d)))[0]
+        bases = [np.column_stack([axes[:, d : d + j], axes[:, j:d]]) for j in np.arange(-(-n // period)) % (d + 1)]
+        at = [bases[t // period] for t in range(EVERY - 1, n, EVERY)]
+        X = np.vstack([codes[i * period : (i + 1) * period] @ U.T for i, U in enumerate(bases)])
     else:
         first, second = np.split(np.linalg.qr(rng.normal(size=(D, 2 * d)))[0], 2, axis=1)
         angle = np.arange(n) * (np.pi / 2 / period if period else 0.0)
+        if name == "swing":
+            angle = np.pi / 4 * np.sin(4 * angle)
         at = [np.cos(a) * first + np.sin(a) * second for a in angle[EVERY - 1 :: EVERY]]
         X = np.cos(angle)[:, None] * (codes @ first.T) + np.sin(angle)[:, None] * (codes @ second.T)
     X = np.sqrt(D / d) * X + noise * rng.normal(size=(n, D))
