@@ -436,7 +436,7 @@ NO_TABLES = {
     "three-dimensional": (np.ones((2, 2, 2)), r"two-dimensional .* got shape \(2, 2, 2\)"),
     "dict": ({"x0": 1.0}, r"got a dict\. Use pandas\.DataFrame\(\[X\]\)"),
     "list of dicts": ([{"x0": 1.0}], r"got a list of dicts\. Use pandas\.DataFrame\(X\)"),
-    "Series": (FRAME.iloc[0], r"got a Series\. Pass \[X\.tolist\(\)\]"),
+    "Series": (FRAME.iloc[0], r"got a Series\. Use pandas\.DataFrame\(\[X\]\) for one row"),
     "Series of polars": (pl.Series([1.0, 2.0]), "got a Series"),
     "array of Arrow": (pa.array([1.0, 2.0]), "got a DoubleArray"),
     "lazy frame": (pl.from_pandas(FRAME).lazy(), r"got a LazyFrame\. Compute it first: X\.collect\(\)"),
