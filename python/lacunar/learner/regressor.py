@@ -255,7 +255,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self.flat_ = y_checked.ndim == 1
         Y = y_checked.reshape(len(y_checked), -1)
         weight = self._weight(sample_weight, len(Y))
-        warn_if_unlabelled(np.asarray(~np.isnan(Y).any(axis=1)))
+        warn_if_unlabelled(~np.isnan(Y))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
         scaled = (Y - self.target_mean_) / self.target_scale_

@@ -504,12 +504,18 @@ def flat_target(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
-    """Warn once that rows have no label, `known` says which do; a missing label may be meant, or an accident of
-    reading.
+    """Warn once that rows have no label, `known` says which do, of each target where it is a table; a missing label may
+    be meant, or an accident of reading.
     """
-    if not known.all():
+    lacking = np.count_nonzero(~known.reshape(len(known), -1).all(axis=1))
+    if lacking and known.ndim == 2 and known.shape[1] > 1:
         warn_user(
-            f"{np.count_nonzero(~known)} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the "
+            f"{lacking} of {len(known)} rows lack a label of some target (NaN, None or NA in y): each target is learned "
+            "from the rows that have it, columns and the low-rank model from all. Drop rows only if this is not meant."
+        )
+    elif lacking:
+        warn_user(
+            f"{lacking} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the "
             "low-rank model learn from them, the predictors of y from the rows that have one. Drop them from X and y "
             "if this is not meant.",
         )
