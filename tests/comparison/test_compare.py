@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from lacunar.cli import main
 from lacunar.comparison import Learner, compare, evaluate, learners, load_problem, print_table, write_report
 from lacunar.comparison.comparison import half_width
-from lacunar.comparison.report import importance, of_classes, of_missing, page
+from lacunar.comparison.report import importance, of_classes, of_missing, page, svg_of
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 from lacunar.uncertainty import missingness_report
 from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT
@@ -185,6 +185,36 @@ def test_report_stands_alone(problem, tmp_path):
     assert "&lt;b&gt;&amp;" in text
     assert "<do>" not in text
     assert list(tmp_path.glob(".*")) == []
+
+
+def test_regions_of_the_report_take_the_keyboard_and_cells_name_their_rows(problem):
+    """What scrolls is reached without a mouse; every table has a caption, and heads with a scope."""
+    pytest.importorskip("matplotlib")
+    text = page(evaluate(problem, [TREE, COMMON], folds=3, repeats=1))
+    for tag in re.findall(r'<div class="scroll"[^>]*>|<pre[^>]*>', text):
+        assert 'tabindex="0"' in tag
+        assert 'role="region"' in tag
+        assert re.search(r'aria-label="[^"]+"', tag)
+    tables = re.findall(r"<table>.*?</table>", text, re.DOTALL)
+    assert len(tables) >= 2
+    for table in tables:
+        assert table.startswith("<table><caption>")
+        assert all("scope=" in head for head in re.findall(r"<th\b[^>]*>", table))
+        assert all(row.startswith('<th scope="row"') for row in re.findall(r"<tr[^>]*>(<t[hd].*?)</tr>", table)[1:])
+
+
+def test_figures_of_the_report_are_whole_on_a_phone(problem):
+    """No figure asks for more room than the page has, and none is cut where words are long."""
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(5.4, 2))
+    figure.subplots().set_xlabel("a word " * 40)
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg_of(figure, "t", "d"))[1])
+    assert width > 5.4 * 72 + 100
+    names = ["gradient boosting, one-hot", "mean and flags, logistic regression", "a third learner with a long name"]
+    text = page(evaluate(problem, [replace(TREE, name=name) for name in names], folds=3, repeats=1))
+    widths = [float(width) for width in re.findall(r'<svg[^>]*viewBox="0 0 ([\d.]+)', text)]
+    assert len(widths) >= 4
+    assert max(widths) < 1.15 * 5.4 * 72  # on 358 px of a phone letters of 9 points stay above 7 px
+    assert not re.search(r"svg {[^}]*min-width", text)
 
 
 def test_a_hostile_column_is_text(tmp_path):

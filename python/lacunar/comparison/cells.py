@@ -21,6 +21,7 @@ from lacunar.observed.cells import (
 from lacunar.observed.cells import counted as counted
 from lacunar.observed.cells import cut as cut
 from lacunar.observed.cells import listed as listed
+from lacunar.observed.cells import visible as visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,29 +42,6 @@ def pandas_module() -> Any:
     except ImportError:
         raise UserError("reading tables needs pandas: pip install 'lacunar[cli]'") from None
     return pandas
-
-
-def visible(text: str) -> str:
-    r"""Text that does nothing but show: what is not printable stands as its escape.
-
-    Names of columns, labels and files are not to be trusted: a terminal executes control characters, marks of writing direction
-    reverse the rest of a line, and line breaks make lines that look like ours. Text for HTML must be escaped as well.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    text : str
-
-    Examples
-    --------
-    >>> from lacunar.comparison.cells import visible
-    >>> print(visible("age\x1b[2J\u202e"))
-    age\x1b[2J\u202e
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def read_cells(

@@ -7,7 +7,6 @@ import csv
 import gzip
 import io
 import lzma
-import os
 import re
 import sys
 import tempfile
@@ -30,7 +29,6 @@ from lacunar.comparison.cells import MISSING, UserError, counted, cut, listed, p
 from lacunar.observed import Observed
 from lacunar.observed.cells import Reading, is_code
 from lacunar.observed.container import read_npz as arrays_of
-from lacunar.observed.container import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -586,12 +584,6 @@ _READERS: dict[str, Callable[[Path, str, How], Table]] = {
     "text": _read_text, "JSON": _read_json, "Excel": _read_excel, "Parquet": _read_parquet, "ARFF": _read_arff, ".npz": _read_npz,
     "svmlight": _read_svmlight,
 }  # fmt: skip
-
-
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write text as `replace_file` does: a killed run leaves what was there before."""
-    content = text.encode("utf-8", "backslashreplace")  # half characters out of a forged file
-    replace_file(Path(path), lambda stream: stream.write(content))
 
 
 # -- lines of text ------------------------------------------------------------------------------------------------------

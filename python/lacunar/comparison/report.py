@@ -8,7 +8,6 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
 from io import StringIO
 from pathlib import Path
 from string import Template
@@ -27,9 +26,19 @@ from lacunar._random import fixed_seed, generator
 from lacunar.comparison.cells import counted, cut, pandas_module, visible
 from lacunar.comparison.comparison import Comparison, Score
 from lacunar.comparison.problem import Problem
-from lacunar.comparison.reading import write_whole
 from lacunar.comparison.rival import chances
 from lacunar.comparison.words import cells, headings, measured, number, summary
+from lacunar.hypertext import (
+    facts_list,
+    row_name,
+    scrolling,
+    section,
+    shown,
+    table_of,
+    text_table,
+    whole_page,
+    write_whole,
+)
 from lacunar.learner.importance import permutation_importance
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
 from lacunar.uncertainty.mechanisms import (
@@ -49,6 +58,7 @@ _SHOWN = 5  # learners in pictures with a line for each
 _NAMED = 30  # columns up to which the picture of missing entries names them
 # Colours that follow the page, light or dark.
 _INKS = {"1f2933": "ink", "000000": "ink", "52606d": "quiet", "6b7785": "quiet", "d9dee4": "rule", "ffffff": "paper"}
+_LETTERS, _KEY = 64, 7  # a line under a picture takes so many, and so many of them a key of the legend
 _RATES = 15  # columns in the table of missing entries
 _REPEATS, _ROWS = 3, 150
 _SECONDS = 15.0  # of the processor, after which no more columns are looked at
@@ -96,11 +106,6 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     write_whole(path, page(comparison))
 
 
-def shown(text: str) -> str:
-    """Text inside HTML: it starts no element and turns no line around."""
-    return escape(visible(text))
-
-
 def page(comparison: Comparison) -> str:
     """The HTML of the report."""
     scores = comparison.scores()
@@ -116,22 +121,19 @@ def page(comparison: Comparison) -> str:
         facts.append(("classes", str(len(problem.classes))))
     warned = "".join(f"<li>{shown(text)}</li>" for text in comparison.warnings)
     read = [note for note in problem.notes if not note.startswith("Warning: ")]
-    template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        title=shown(f"lacunar compare: {Path(problem.source).name}"),
-        source=shown(Path(problem.source).name),
+    body = Template(Path(__file__).with_name("body.html").read_text(encoding="utf-8")).substitute(
         summary=shown(summary(comparison, scores)),
         warnings=f'<section class="warnings"><h2>Look at first</h2><ul>{warned}</ul></section>' if warned else "",
         caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in comparison.caveats),
-        facts="".join(f"<div><dt>{shown(k)}</dt><dd>{shown(v)}</dd></div>" for k, v in facts),
+        facts=facts_list(facts),
         scores=_scores(comparison, scores),
         sections="".join(_sections(comparison, scores)),
         next=shown(_next(comparison)),
         read="".join(f"<li>{shown(note)}</li>" for note in read),
         measured=shown(measured(comparison)),
         learners="".join(f"<li><b>{shown(x.name)}</b>: {shown(x.about)}</li>" for x in comparison.learners),
-        versions=shown(_versions()),
     )
+    return whole_page("lacunar compare", Path(problem.source).name, body, _versions())
 
 
 # -- tables -------------------------------------------------------------------------------------------------------------
@@ -139,35 +141,17 @@ def page(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison, scores: list[Score]) -> str:
     heading = [name or "remark" for name in headings(comparison)]
-    return _bordered(f"Scores of {len(scores)} learners, best first", heading, [_row(comparison, x) for x in scores])
+    return table_of(f"Scores of {len(scores)} learners, best first", heading, [_row(comparison, x) for x in scores])
 
 
 def _row(comparison: Comparison, score: Score) -> str:
-    name = f'<th scope="row" class="name">{shown(score.learner.name)}</th>'
+    name = row_name(score.learner.name)
     if score.failure:
         width = len(headings(comparison)) - 1
         return f'<tr class="failed">{name}<td colspan="{width}">failed: {shown(score.failure)}</td></tr>'
     numbers = "".join(f"<td>{shown(cell)}</td>" for cell in cells(comparison, score))
     kind = f"{score.mark} {'ours' if score.learner.ours else ''}".strip()
     return f'<tr class="{kind}">{name}{numbers}<td class="mark">{shown(comparison.mark_of(score))}</td></tr>'
-
-
-def _table(caption: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text, of which the first cell names the row."""
-    return _bordered(caption, heading, [
-        f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in others)}</tr>'
-        for first, *others in rows
-    ])  # fmt: skip
-
-
-def _bordered(caption: str, heading: Sequence[str], rows: Sequence[str]) -> str:
-    head = "".join(f'<th scope="col">{shown(name)}</th>' for name in heading)
-    table = f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return _scroll(table, caption)
-
-
-def _scroll(inside: str, label: str) -> str:
-    return f'<div class="scroll" role="region" tabindex="0" aria-label="{shown(label)}">{inside}</div>'
 
 
 # -- sections -----------------------------------------------------------------------------------------------------------
@@ -187,12 +171,8 @@ def _sections(comparison: Comparison, scores: list[Score]) -> list[str]:
     return sections
 
 
-def _section(title: str, text: str, *parts: str) -> str:
-    return f"<section><h2>{shown(title)}</h2><p>{shown(text)}</p>{''.join(parts)}</section>"
-
-
 def _figure(figure: Any, title: str, description: str) -> str:
-    inside = _scroll(svg_of(figure, title, description), title)
+    inside = scrolling(svg_of(figure, title, description), title)
     return f'<figure role="group" aria-label="{shown(title)}">{inside}</figure>'
 
 
@@ -206,13 +186,13 @@ def _differences(results: Results) -> str:
     figure = bars.plot(_axes(0.42 * len(scores) + 1.0)).figure_
     bars.ax_.axvline(scores[0].mean, color="#52606d", linewidth=0.8, linestyle="--")
     better = "lower" if comparison.metric.lower else "higher"
-    bars.ax_.set_xlabel(f"{name} ({better} is better), ± interval of the difference")
+    bars.ax_.set_xlabel(f"{name} ({better} is better)\n± interval of the difference")
     text = (
         "The dashed line is the best. A bar that reaches it belongs to a learner that cannot be told from the best on these folds. "
         "lacunar and KARMA are green; the learner without columns is left out of the picture."
     )
     said = "; ".join(f"{s.learner.name} {number(comparison, s.mean)}" for s in scores)
-    return _section("Differences", text, _figure(figure, f"{name} by learner", said))
+    return section("Differences", text, _figure(figure, f"{name} by learner", said))
 
 
 def _classes(results: Results) -> str | None:
@@ -220,7 +200,7 @@ def _classes(results: Results) -> str | None:
     if table is None:
         return None
     text = f"Predictions of {results.best} for rows it had not seen. Recall: the share of a class's rows that it finds. Precision: the share of its answers of a class that are right."
-    return _section("Class by class", text, _table("Classes, the commonest first", *table))
+    return section("Class by class", text, text_table("Classes, the commonest first", *table))
 
 
 def _rates(results: Results) -> str:
@@ -229,6 +209,8 @@ def _rates(results: Results) -> str:
     names = [cut(visible(str(name)), 16) for name in frame.columns]
     top, below = _axes(4.4, 2, height_ratios=[1, 3], sharex=True)
     display = MissingnessDisplay.from_table(frame, names if len(names) <= _NAMED else None, ax=below)
+    if len(names) * max(map(len, names), default=0) > _LETTERS:  # side by side they would run into one another
+        below.tick_params(axis="x", labelrotation=90)
     top.bar(np.arange(len(names)) + 0.5, 100 * share.to_numpy(), width=0.8, color="#9aa5b1")
     top.set_ylabel("% missing", color="#52606d")
     _quiet(top, grid=False)
@@ -239,8 +221,8 @@ def _rates(results: Results) -> str:
     said = ", ".join(f"{cut(name)} {part}" for name, part, _ in rows) or "nothing is missing"
     parts = [_figure(display.figure_, "Missing entries by column and row", said)]
     if rows:
-        parts.append(_table("Columns with most missing entries", ["column", "missing", "rows"], rows))
-    return _section("What is missing", text, *parts)
+        parts.append(text_table("Columns with most missing entries", ["column", "missing", "rows"], rows))
+    return section("What is missing", text, *parts)
 
 
 def _missing(results: Results) -> str | None:
@@ -251,7 +233,7 @@ def _missing(results: Results) -> str | None:
     text = " ".join([READ_AUC, *([READ_SHIFT] if len(table[0]) > 3 else []), stars])
     if len(results.problem.y) > _REPORT_ROWS:
         text += f" Computed on {_REPORT_ROWS} rows spread over the table."
-    return _section("What being missing says", text, _table("Columns with most missing entries", *table))
+    return section("What being missing says", text, text_table("Columns with most missing entries", *table))
 
 
 def _by_missing(results: Results) -> str | None:
@@ -275,7 +257,7 @@ def _by_missing(results: Results) -> str | None:
         f"{word.split()[0]} missing: {np.nanmean(losses[results.scores[0].learner.name][rows]):.3g}"
         for word, rows in zip(words, groups, strict=True)
     )
-    return _section("Where the errors are", text, _figure(display.figure_, "Score by number of missing entries", said))
+    return section("Where the errors are", text, _figure(display.figure_, "Score by number of missing entries", said))
 
 
 def _columns(results: Results) -> str | None:
@@ -292,7 +274,7 @@ def _columns(results: Results) -> str | None:
             f" There was time for {counted(len(importances['column']), 'column')} of {results.problem.frame.shape[1]:,}: "
             "those that go most with the target when each is looked at alone."
         )
-    return _section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
+    return section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
 
 
 def _calibration(results: Results) -> str | None:
@@ -319,8 +301,8 @@ def _calibration(results: Results) -> str | None:
     _legend_below(ax)
     text = "On the dashed line a learner is right as often as it says; below it is too sure of itself."
     described = "; ".join(f"{name}: mean probability {said}, accuracy {accuracy}" for name, said, accuracy in rows)
-    table = _table("Of the answers that it gives, on average", ["learner", "mean probability", "accuracy"], rows)
-    return _section("Calibration", text, _figure(ax.figure, "Calibration", described), table)
+    table = text_table("Of the answers that it gives, on average", ["learner", "mean probability", "accuracy"], rows)
+    return section("Calibration", text, _figure(ax.figure, "Calibration", described), table)
 
 
 def _residuals(results: Results) -> str | None:
@@ -334,7 +316,7 @@ def _residuals(results: Results) -> str | None:
     display.ax_.set_ylabel("observed - predicted")
     _quiet(display.ax_)
     text = f"Predictions of {results.best} for rows it had not seen. A slope or a fan says what it misses."
-    return _section(
+    return section(
         "Residuals", text, _figure(display.figure_, "Residuals", f"standard deviation {np.std(y - predicted):.4g}")
     )
 
@@ -505,7 +487,7 @@ def _axes(height: float, *rows: int, **how: Any) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("pictures need matplotlib, which is not installed: pip install 'lacunar[cli]'") from None
-    return Figure(figsize=(6.4, height), layout="constrained").subplots(*rows, **how)
+    return Figure(figsize=(5.4, height), layout="constrained").subplots(*rows, **how)
 
 
 def _colour(score: Score, number: int) -> str:
@@ -527,7 +509,12 @@ def _legend_below(ax: Any) -> None:
     if ax.get_legend() is not None:
         ax.get_legend().remove()
     look = {"frameon": False, "fontsize": 9, "labelcolor": "#1f2933"}
-    ax.figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), **look)
+    ax.figure.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels), **look)
+
+
+def _legend_columns(labels: Sequence[str]) -> int:
+    """As many as stand side by side under a picture, three at most."""
+    return max(1, min(len(labels), 3, _LETTERS // (_KEY + max(map(len, labels), default=0))))
 
 
 def _labelled(ax: Any, places: Sequence[float], words: Sequence[str]) -> None:
@@ -547,7 +534,7 @@ def svg_of(figure: Any, title: str, description: str) -> str:
     buffer = StringIO()
     with mpl.rc_context({"svg.hashsalt": f"lacunar {title}"}), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a letter that the font lacks
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True, bbox_inches="tight")
     svg = buffer.getvalue()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     for size in ("height", "width"):

@@ -65,6 +65,29 @@ def listed(names: Iterable[object], most: int = 10) -> str:
     return ", ".join(cuts[:most]) + (f" and {len(cuts) - most} more" if len(cuts) > most else "")
 
 
+def visible(text: str) -> str:
+    r"""Text that does nothing but show: what is not printable stands as its escape.
+
+    Names of columns, labels and files are not to be trusted: a terminal executes control characters, marks of writing direction
+    reverse the rest of a line, and line breaks make lines that look like ours. Text for HTML must be escaped as well.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from lacunar.observed.cells import visible
+    >>> print(visible("age\x1b[2J\u202e"))
+    age\x1b[2J\u202e
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def counted(n: int, what: str) -> str:
     """ "1 fit", "2 fits"."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
