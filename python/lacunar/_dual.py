@@ -56,12 +56,14 @@ def solve_dual(
     max_iter: int = 1000,
     verbose: int = 0,
 ) -> DualResult:
-    """Minimise 1/2 ||v||^2 + sum_i upper_i loss(y_i f(x_i)) with f = gram @ coef, by greedy dual coordinate ascent.
+    """Minimise 1/2 ||v||^2 + sum_i upper_i loss(y_i f(x_i)) with f = gram @ coef, by greedy dual
+    coordinate ascent.
 
     Parameters
     ----------
     gram : ndarray of shape (n, n), float32, C-contiguous
-        Kernel values, symmetric positive semi-definite. There is no bias: a constant belongs into the kernel.
+        Kernel values, symmetric positive semi-definite. There is no bias: a constant belongs into
+        the kernel.
     y : ndarray of shape (n,), float64
         Labels, +1 or -1.
     upper : ndarray of shape (n,), float64
@@ -78,7 +80,8 @@ def solve_dual(
     Returns
     -------
     result : DualResult
-        `result.converged` is False if `max_iter` came first, or if rounding left no step that gains.
+        `result.converged` is False if `max_iter` came first, or if rounding left no step that
+        gains.
 
     Raises
     ------
@@ -87,14 +90,14 @@ def solve_dual(
 
     Notes
     -----
-    A step costs one fused pass, O(n), over a row of the Gram: the float64 gradient moves and the next coordinate, the one
-    with the largest clipped-step gain, is found in the same loop. The logistic dual is solved in the logit of each
-    coordinate by safeguarded Newton steps [1]_.
+    A step costs one fused pass, O(n), over a row of the Gram: the float64 gradient moves and the
+    next coordinate, the one with the largest clipped-step gain, is found in the same loop. The
+    logistic dual is solved in the logit of each coordinate by safeguarded Newton steps [1]_.
 
     References
     ----------
-    .. [1] Yu, Huang, Lin, "Dual coordinate descent methods for logistic regression and maximum entropy models",
-       Machine Learning 85, 2011.
+    .. [1] Yu, Huang, Lin, "Dual coordinate descent methods for logistic regression and maximum
+       entropy models", Machine Learning 85, 2011.
 
     Examples
     --------
@@ -124,7 +127,8 @@ def solve_crammer_singer(
     max_iter: int = 1000,
     verbose: int = 0,
 ) -> DualResult:
-    """Minimise 1/2 sum_k ||v_k||^2 + sum_i upper_i max_k (f_k + [k != c_i] - f_{c_i}), f = gram @ coef.
+    """Minimise 1/2 sum_k ||v_k||^2 + sum_i upper_i max_k (f_k + [k != c_i] - f_{c_i}), f = gram @
+    coef.
 
     Parameters
     ----------
@@ -147,7 +151,8 @@ def solve_crammer_singer(
     Raises
     ------
     ValueError
-        A class outside [0, n_classes), an array of the wrong size, or a Gram with NaN or infinite values.
+        A class outside [0, n_classes), an array of the wrong size, or a Gram with NaN or infinite
+        values.
 
     Notes
     -----
@@ -155,14 +160,16 @@ def solve_crammer_singer(
 
     References
     ----------
-    .. [1] Crammer, Singer, "On the algorithmic implementation of multiclass kernel-based vector machines", JMLR 2,
-       2001, Sections 5 and 6.
+    .. [1] Crammer, Singer, "On the algorithmic implementation of multiclass kernel-based vector
+       machines", JMLR 2, 2001, Sections 5 and 6.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar.karma.solvers import solve_crammer_singer
-    >>> solve_crammer_singer(np.eye(2, dtype=np.float32), np.array([0, 1]), 2, np.array([0.25, 3.0])).coef
+    >>> solve_crammer_singer(
+    ...     np.eye(2, dtype=np.float32), np.array([0, 1]), 2, np.array([0.25, 3.0])
+    ... ).coef
     array([[ 0.25, -0.25],
            [-0.5 ,  0.5 ]])
     """

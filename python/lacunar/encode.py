@@ -136,40 +136,47 @@ _MEANINGS = {"other": "taken as observed, and as none of those that fit saw", "m
 
 @whole_answers
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers, categories, yes/no answers and dates as columns of numbers; missing entries stay missing.
+    """Numbers, categories, yes/no answers and dates as columns of numbers; missing entries stay
+    missing.
 
-    `sklearn.preprocessing.OneHotEncoder` makes a category of what is missing; here all columns made of a missing entry are NaN,
-    as the estimators of this package expect.
+    `sklearn.preprocessing.OneHotEncoder` makes a category of what is missing; here all columns made
+    of a missing entry are NaN, as the estimators of this package expect.
 
     Parameters
     ----------
     categories : {"onehot", "ordinal"}, default="onehot"
-        "onehot": a column of 0 and 1 for every category. "ordinal": one column with the number of the category in sorted order,
-        for learners that split categories themselves; `is_categorical_` says which columns those are.
+        "onehot": a column of 0 and 1 for every category. "ordinal": one column with the number of
+        the category in sorted order, for learners that split categories themselves;
+        `is_categorical_` says which columns those are.
     drop_binary : bool, default=True
-        Whether a column with two categories becomes one column, 1 for the second, rather than two that say the same.
+        Whether a column with two categories becomes one column, 1 for the second, rather than two
+        that say the same.
     max_categories : int, default=100
         A text column with more categories than this is taken for identifiers or free text.
     text : {"error", "drop"}, default="error"
         What happens to such a column: an error that names it, or it is left out.
     handle_unknown : {"other", "missing", "error"}, default="other"
-        What a category means that `fit` did not see. "other": an observed one that is none of those seen, which is 0
-        in the columns of all of them, halfway at 0.5 in the one column of two categories, and with "ordinal" the
-        number that follows theirs. "missing": a missing entry. Both with a warning. "error": an error.
+        What a category means that `fit` did not see. "other": an observed one that is none of those
+        seen, which is 0 in the columns of all of them, halfway at 0.5 in the one column of two
+        categories, and with "ordinal" the number that follows theirs. "missing": a missing entry.
+        Both with a warning. "error": an error.
     decimal : {".", ","}, default=None
-        The decimal mark of numbers in text that may be read either way, such as 1,234. None finds it out, and refuses such a column.
+        The decimal mark of numbers in text that may be read either way, such as 1,234. None finds
+        it out, and refuses such a column.
     dates : {"dmy", "mdy"}, default=None
-        Whether 01/02/2026 is in February or in January. None finds it out, and refuses a column that leaves it open.
+        Whether 01/02/2026 is in February or in January. None finds it out, and refuses a column
+        that leaves it open.
 
     Attributes
     ----------
     kinds_ : list of str
-        What every column holds: "number", "category", "date", "datetime" (a date with a time of day), "empty" (nothing was
-        observed in `fit`) or "dropped".
+        What every column holds: "number", "category", "date", "datetime" (a date with a time of
+        day), "empty" (nothing was observed in `fit`) or "dropped".
     categories_ : list of ndarray or None
         Sorted categories of every column as text, None for a column of another kind.
     readings_ : list of Reading or None
-        How the text of every column says numbers or dates, which `transform` reads in the same way; None for a column without such text.
+        How the text of every column says numbers or dates, which `transform` reads in the same way;
+        None for a column without such text.
     is_categorical_ : ndarray of shape (outputs,), bool
         Which columns of `transform` hold numbers of categories: `categorical_features` of
         `sklearn.ensemble.HistGradientBoostingClassifier`.
@@ -181,17 +188,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        Too many categories, infinite numbers, text that may be read in two ways, unknown categories with
-        `handle_unknown="error"`, a frame without any column that `fit` saw, or with two of one name. The message names the column.
+        Too many categories, infinite numbers, text that may be read in two ways, unknown categories
+        with `handle_unknown="error"`, a frame without any column that `fit` saw, or with two of one
+        name. The message names the column.
     TypeError
-        A cell that holds a list, tuple, dict, set or array, or bytes that are no text in UTF-8; an `Observed` table or a file
-        of rows.
+        A cell that holds a list, tuple, dict, set or array, or bytes that are no text in UTF-8; an
+        `Observed` table or a file of rows.
 
     Warns
     -----
     UserWarning
-        Words in a column of numbers or dates, which are missing, and categories that `fit` never saw, each with column, cells
-        and the first row; columns of a frame that are absent, and missing, or that `fit` never saw.
+        Words in a column of numbers or dates, which are missing, and categories that `fit` never
+        saw, each with column, cells and the first row; columns of a frame that are absent, and
+        missing, or that `fit` never saw.
 
     See Also
     --------
@@ -200,20 +209,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Booleans are numbers 0 and 1, bytes are text in UTF-8, decimals and fractions are numbers. Text is read as in
-    `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates in a usual form
-    are found out, unless the type of the column is that of categories; up to five words among many numbers ("<5") are
-    missing, with a warning, as are "NA", "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the
-    days since 1970, the month, the day of the month, the weekday (0 is Monday) and, when `fit` saw a time of day, the
-    hour; times with an offset are taken to UTC. Durations are numbers of days. Text of digits that begins with 0 and
-    has at least three of them ("00123"), or that stands beside letters with a number ("A12"), is a code: its column
-    holds categories. Categories are compared as text, whole numbers among them without a point, or else by value: 1,
-    1.0 and True are the same one where `fit` saw no more than one of them. Empty text is missing. What a column holds
-    is settled by `fit`: of new rows a cell that it cannot hold is missing, and no other. A category that `fit` never
-    saw is not missing, as "blue" says that neither "red" nor "green" was meant: kernels, which compare rows on the
-    columns that both have, find such a row unlike all levels, and linear models take it for none of them. Columns of
-    a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is
-    missing. O(n d) and one sort a column.
+    Booleans are numbers 0 and 1, bytes are text in UTF-8, decimals and fractions are numbers. Text
+    is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of
+    money, and dates in a usual form are found out, unless the type of the column is that of
+    categories; up to five words among many numbers ("<5") are missing, with a warning, as are "NA",
+    "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970,
+    the month, the day of the month, the weekday (0 is Monday) and, when `fit` saw a time of day,
+    the hour; times with an offset are taken to UTC. Durations are numbers of days. Text of digits
+    that begins with 0 and has at least three of them ("00123"), or that stands beside letters with
+    a number ("A12"), is a code: its column holds categories. Categories are compared as text, whole
+    numbers among them without a point, or else by value: 1, 1.0 and True are the same one where
+    `fit` saw no more than one of them. Empty text is missing. What a column holds is settled by
+    `fit`: of new rows a cell that it cannot hold is missing, and no other. A category that `fit`
+    never saw is not missing, as "blue" says that neither "red" nor "green" was meant: kernels,
+    which compare rows on the columns that both have, find such a row unlike all levels, and linear
+    models take it for none of them. Columns of a frame go by name. A column of which `fit` saw
+    nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one sort a
+    column.
 
     Examples
     --------
@@ -378,7 +390,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack([self._block(column, kind, known, remarks) for column, kind, known in parts])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the columns of `transform`: the column's, with the category or the part of the date behind an underscore.
+        """Names of the columns of `transform`: the column's, with the category or the part of the
+        date behind an underscore.
 
         Parameters
         ----------

@@ -20,10 +20,13 @@ _SHOWN = 12  # features in `repr`
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Explanation:
-    """What each value of a row adds to a prediction: Shapley values, of the game in which an entry is shown or hidden.
+    """What each value of a row adds to a prediction: Shapley values, of the game in which an entry
+    is shown or hidden.
 
-    `explain` of `LacunarClassifier`, `LacunarRegressor` and `GaussianRegressor` makes it. The base is what the model predicts of a row of which nothing is known;
-    base and values of a row sum to its prediction. The value of an entry that is missing is 0, and `absences` say what it adds that it is missing.
+    `explain` of `LacunarClassifier`, `LacunarRegressor` and `GaussianRegressor` makes it. The base
+    is what the model predicts of a row of which nothing is known; base and values of a row sum to
+    its prediction. The value of an entry that is missing is 0, and `absences` say what it adds that
+    it is missing.
 
     Parameters
     ----------
@@ -36,12 +39,14 @@ class Explanation:
     feature_names : list of str
         Of the d columns.
     output_names : list of str or None
-        Of the outputs; of a classifier its classes, also where there are two and the values are those of the second.
+        Of the outputs; of a classifier its classes, also where there are two and the values are
+        those of the second.
     standard_errors : ndarray of the shape of values
         Of values that are sampled; 0 where they are exact.
     absences : ndarray of the shape of values
-        Of entries that are missing the prediction less that of the same row with what the low-rank model expects in their place, one at a time: no part of the
-        sum. 0 where the entry is there, and under a Gaussian, for which an absence says nothing.
+        Of entries that are missing the prediction less that of the same row with what the low-rank
+        model expects in their place, one at a time: no part of the sum. 0 where the entry is there,
+        and under a Gaussian, for which an absence says nothing.
 
     See Also
     --------
@@ -121,7 +126,8 @@ class Explanation:
         Returns
         -------
         table : dict of columns
-            "row", "output" (where there are several), "feature", "data", "value", "standard_error" and "absence".
+            "row", "output" (where there are several), "feature", "data", "value", "standard_error"
+            and "absence".
         """
         m, d, outputs = (*self.values.shape, 1)[:3]
         row, feature, output = (places.ravel() for places in np.indices((m, d, outputs)))
@@ -154,7 +160,8 @@ class Explanation:
         Returns
         -------
         table : dict of columns
-            "feature"; "mean_abs", the mean of the values' sizes, or one such column for every output; "missing", the share of the rows that lack it.
+            "feature"; "mean_abs", the mean of the values' sizes, or one such column for every
+            output; "missing", the share of the rows that lack it.
         """
         sizes = np.abs(self.values).mean(axis=0).reshape(len(self.feature_names), -1)
         order = np.argsort(-sizes.sum(axis=1), kind="stable")

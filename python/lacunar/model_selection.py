@@ -44,7 +44,8 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
         Parameters
         ----------
         X : (row, column) pairs
-            Array or list of shape (n, 2), frame of two columns, or the tuple (rows, cols). Ids are hashable.
+            Array or list of shape (n, 2), frame of two columns, or the tuple (rows, cols). Ids are
+            hashable.
         y, groups : ignored
         """
         fold = self._folds(_numbered(self._keys(*read_pairs(X))))
@@ -77,9 +78,11 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
 
 
 class EntryKFold(_PairFolds):
-    """Folds over entries: all observations of a cell are on one side, so that a repeat never gives the answer away.
+    """Folds over entries: all observations of a cell are on one side, so that a repeat never gives
+    the answer away.
 
-    Rows and columns of the test entries have usually been seen with other entries: the easy case of completion.
+    Rows and columns of the test entries have usually been seen with other entries: the easy case of
+    completion.
 
     Parameters
     ----------
@@ -96,8 +99,8 @@ class EntryKFold(_PairFolds):
 
     Notes
     -----
-    Folds differ by at most the largest number of repeats of one cell. O(n log n). Training indices keep the order of the
-    observations, which an online learner follows.
+    Folds differ by at most the largest number of repeats of one cell. O(n log n). Training indices
+    keep the order of the observations, which an online learner follows.
 
     Examples
     --------

@@ -93,7 +93,8 @@ class ActiveSubspace:
         return covariance
 
     def transform(self, X: Any) -> Floats:
-        """Latent coordinates (n, k) of rows with missing entries: their posterior mean under the model of `get_covariance`.
+        """Latent coordinates (n, k) of rows with missing entries: their posterior mean under the
+        model of `get_covariance`.
 
         Parameters
         ----------
@@ -232,7 +233,8 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
     @changes
     @all_or_nothing
     def ask(self, n: int = 1) -> list[Request]:
-        """Requests for `n` new rows, drawn by what is known now; their indices and probabilities are frozen.
+        """Requests for `n` new rows, drawn by what is known now; their indices and probabilities
+        are frozen.
 
         Parameters
         ----------
@@ -241,7 +243,8 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of Request
-            Answer with `tell`, in any order, later or never: an unanswered request stays pending until `cancel`.
+            Answer with `tell`, in any order, later or never: an unanswered request stays pending
+            until `cancel`.
         """
         if n < 1:
             raise ValueError(f"n must be at least 1; got {n}. Ask for one row or more.")
@@ -264,13 +267,15 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         request : Request or int
             What `ask` gave, or its id.
         values : array-like of shape (len(request.indices),), or mapping
-            In the order of `request.indices`; NaN for an attribute that was refused. A mapping of attribute to value may
-            leave refused attributes out. Refused attributes cost nothing and teach nothing.
+            In the order of `request.indices`; NaN for an attribute that was refused. A mapping of
+            attribute to value may leave refused attributes out. Refused attributes cost nothing and
+            teach nothing.
 
         Raises
         ------
         ValueError
-            For a request told before or never asked, another number of values, values beyond 1e100 in modulus.
+            For a request told before or never asked, another number of values, values beyond 1e100
+            in modulus.
         """
         number, drawn, probability = self._pending_of(request)
         indices = np.unique(drawn)
@@ -285,9 +290,11 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
 
     @changes
     def cancel(self, request: Request | int) -> None:
-        """Give up a request that will not be answered: it is pending no more, costs nothing and teaches nothing.
+        """Give up a request that will not be answered: it is pending no more, costs nothing and
+        teaches nothing.
 
-        Rows given up for reasons that have to do with their values make the estimate that of the others.
+        Rows given up for reasons that have to do with their values make the estimate that of the
+        others.
 
         Parameters
         ----------
@@ -351,7 +358,8 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         oracle : callable
-            Takes the distinct attributes (at most `n_observed`,) of a new row, gives their values, NaN for a refusal.
+            Takes the distinct attributes (at most `n_observed`,) of a new row, gives their values,
+            NaN for a refusal.
         m : int
         max_cost : float, default=inf
             Checked against `spent_` before each row.
@@ -386,7 +394,8 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
 
     @reads
     def result(self) -> ActiveSubspace:
-        """The subspace found so far, with the fitted attributes of scikit-learn's PCA. The same at every call. O(d^3).
+        """The subspace found so far, with the fitted attributes of scikit-learn's PCA. The same at
+        every call. O(d^3).
 
         Returns
         -------

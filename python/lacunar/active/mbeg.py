@@ -19,30 +19,36 @@ _ANYTIME = 10.0  # times the step of the theorem for the rows so far
 class MBEG(Acquisition):
     """Matrix Bandit Exponentiated Gradient: pairs drawn by a weight matrix that learns.
 
-    Algorithm 2 of the paper, changed where it can be without losing the unbiased estimate (8); as printed it is
-    `lacunar.papers.subspace.PrintedMBEG`. Call it for its regret bound, which holds for rows in any order that need not be drawn
-    from one law, or to compare with the paper. To find a subspace call `ActivePOPCA`, which misses several times less at the same
-    price; if it is MBEG, then with `pairs="all"` from four attributes a row on.
+    Algorithm 2 of the paper, changed where it can be without losing the unbiased estimate (8); as
+    printed it is `lacunar.papers.subspace.PrintedMBEG`. Call it for its regret bound, which holds
+    for rows in any order that need not be drawn from one law, or to compare with the paper. To find
+    a subspace call `ActivePOPCA`, which misses several times less at the same price; if it is MBEG,
+    then with `pairs="all"` from four attributes a row on.
 
     Parameters
     ----------
     n_features, n_components : int
         d and k; k defaults to 2.
     n_observed : int, default=2
-        r, even: r / 2 pairs of attributes a row, drawn with replacement, so that a request may have fewer attributes.
+        r, even: r / 2 pairs of attributes a row, drawn with replacement, so that a request may have
+        fewer attributes.
     pairs : {"half", "all"}, default="half"
-        "half": the r / 2 pairs that were drawn, as in the paper. "all": the r (r - 1) / 2 pairs of the r attributes, each divided
-        by how often it is expected (Hansen and Hurwitz), equally unbiased and less noisy for r > 2.
+        "half": the r / 2 pairs that were drawn, as in the paper. "all": the r (r - 1) / 2 pairs of
+        the r attributes, each divided by how often it is expected (Hansen and Hurwitz), equally
+        unbiased and less noisy for r > 2.
     eta : "anytime" or float, default="anytime"
-        Step. "anytime" is ten times sqrt(r log d / (2 m (d + r))), the step of the theorem, for the m rows so far.
+        Step. "anytime" is ten times sqrt(r log d / (2 m (d + r))), the step of the theorem, for the
+        m rows so far.
     alpha : float in (0, 1], default=0.3
         Share of uniform pairs.
     refresh : int, default=64
-        Rows between renewals of W, the projection of exp(eta sum of C_i): dual averaging, which has the bound of a step after every
-        row. The estimate divides by the probability that was used: no bias.
+        Rows between renewals of W, the projection of exp(eta sum of C_i): dual averaging, which has
+        the bound of a step after every row. The estimate divides by the probability that was used:
+        no bias.
     costs : array-like of shape (d,) or None, default=None
-        Cost of looking at each attribute; `spent_` adds up what was paid. Both laws that pairs are drawn from are tilted by
-        1 / sqrt(cost), which the estimate allows for. Equal costs are equation (7); Theorem 7 is about these.
+        Cost of looking at each attribute; `spent_` adds up what was paid. Both laws that pairs are
+        drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are
+        equation (7); Theorem 7 is about these.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -54,10 +60,11 @@ class MBEG(Acquisition):
 
     Notes
     -----
-    Second moments: nothing is centred. The result are the leading eigenvectors of the average of W, which is `weights_` of the result.
-    A pair with a refused attribute is left out, the row's estimate being the mean of its other pairs. O(r + d^3 / refresh) a row.
-    Source: Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with
-    Partial Information", Algorithm 2, Theorem 7.
+    Second moments: nothing is centred. The result are the leading eigenvectors of the average of W,
+    which is `weights_` of the result. A pair with a refused attribute is left out, the row's
+    estimate being the mean of its other pairs. O(r + d^3 / refresh) a row. Source: Gonen,
+    Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", Algorithm 2,
+    Theorem 7.
 
     Examples
     --------

@@ -25,7 +25,8 @@ _DRAWS = 10_000  # of one attribute, before a law is taken for one that never gi
 
 
 class ActivePOPCA(Acquisition):
-    """The leading subspace of rows of which only `n_observed` attributes can be looked at, chosen row by row.
+    """The leading subspace of rows of which only `n_observed` attributes can be looked at, chosen
+    row by row.
 
     Parameters
     ----------
@@ -34,19 +35,23 @@ class ActivePOPCA(Acquisition):
     n_components : int, default=2
         k, dimension of the subspace.
     n_observed : int, default=2
-        r, attributes looked at in a row, at least 2. If the total m r is given, larger r is better: r (r-1) / 2 pairs a row.
-        Where rows can be bought whole, buy them: `n_observed=n_features` and m r / d rows cost as much as m rows of r attributes
-        and missed least in every case we measured. Choosing attributes is for rows of which no more than r can be looked at.
+        r, attributes looked at in a row, at least 2. If the total m r is given, larger r is better:
+        r (r-1) / 2 pairs a row. Where rows can be bought whole, buy them: `n_observed=n_features`
+        and m r / d rows cost as much as m rows of r attributes and missed least in every case we
+        measured. Choosing attributes is for rows of which no more than r can be looked at.
     strategy : {"adaptive", "uniform", "uniform-with-replacement"}, default="adaptive"
-        "adaptive": the draws of a row alternate between attributes of high leverage in the current subspace and attributes
-        of high spread, never twice the same. Uniform until `warmup` rows are told. The uniform ones are the paper's section
-        3, the second with the right inclusion probabilities (its footnote 2).
+        "adaptive": the draws of a row alternate between attributes of high leverage in the current
+        subspace and attributes of high spread, never twice the same. Uniform until `warmup` rows
+        are told. The uniform ones are the paper's section 3, the second with the right inclusion
+        probabilities (its footnote 2).
     normalisers : {"pairwise", "design"}, default="pairwise"
-        What sums are divided by: "pairwise" by joint counts. "design" by the inclusion probabilities, pi_i = r / d and
-        pi_ij = r (r-1) / (d (d-1)) without replacement, pi_i = 1 - (1 - 1/d)^r and pi_ij = 1 - 2 (1 - 1/d)^r + (1 - 2/d)^r
-        with: exactly unbiased for the second moment, noisier; uniform strategies only, no centring, no refusals.
+        What sums are divided by: "pairwise" by joint counts. "design" by the inclusion
+        probabilities, pi_i = r / d and pi_ij = r (r-1) / (d (d-1)) without replacement, pi_i = 1 -
+        (1 - 1/d)^r and pi_ij = 1 - 2 (1 - 1/d)^r + (1 - 2/d)^r with: exactly unbiased for the
+        second moment, noisier; uniform strategies only, no centring, no refusals.
     center : bool, default=True
-        Decompose the covariance; False: the second moment, as in the paper. Ignored by normalisers="design".
+        Decompose the covariance; False: the second moment, as in the paper. Ignored by
+        normalisers="design".
     alpha : float in (0, 1], default=0.2
         Share of uniform draws among adaptive ones.
     growth : float > 1, default=1.25
@@ -56,8 +61,8 @@ class ActivePOPCA(Acquisition):
     pseudo_count : float >= 0, default=2
         Added to joint counts off the diagonal (normalisers="pairwise").
     costs : array-like of shape (d,) or None, default=None
-        Cost of looking at each attribute. Adaptive draws are made in proportion to 1 / sqrt(cost) (Neyman's allocation);
-        `spent_` adds up what was paid.
+        Cost of looking at each attribute. Adaptive draws are made in proportion to 1 / sqrt(cost)
+        (Neyman's allocation); `spent_` adds up what was paid.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -69,8 +74,9 @@ class ActivePOPCA(Acquisition):
 
     Notes
     -----
-    Memory 3 d^2; a row costs O(r^2), a renewal O(d^3), about log(m) / log(growth) times. Source: Gonen, Rosenbaum, Eldar
-    and Shalev-Shwartz, "Subspace Learning with Partial Information", section 3; the adaptive rule is ours and without proof.
+    Memory 3 d^2; a row costs O(r^2), a renewal O(d^3), about log(m) / log(growth) times. Source:
+    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information",
+    section 3; the adaptive rule is ours and without proof.
 
     Examples
     --------
@@ -78,7 +84,8 @@ class ActivePOPCA(Acquisition):
     >>> from lacunar.active import ActivePOPCA
     >>> rng = np.random.default_rng(0)
     >>> def oracle(indices):
-    ...     return (rng.normal() * np.array([3.0, 3.0, 0.0, 0.0]) + 0.1 * rng.normal(size=4))[indices]
+    ...     row = rng.normal() * np.array([3.0, 3.0, 0.0, 0.0]) + 0.1 * rng.normal(size=4)
+    ...     return row[indices]
     >>> sampler = ActivePOPCA(4, 1, random_state=0).run(oracle, 300)
     >>> request = sampler.ask()[0]
     >>> sampler.tell(request, oracle(request.indices))

@@ -27,7 +27,9 @@ FEW_SPLITS = 5  # below which intervals say little
 
 @dataclass(frozen=True)
 class Score:
-    """A learner's line in the table. Seconds are means over splits; `mark` is "best", "tied", "open" (too few splits) or ""."""
+    """A learner's line in the table. Seconds are means over splits; `mark` is "best", "tied",
+    "open" (too few splits) or "".
+    """
 
     learner: Learner
     mean: float = np.nan
@@ -55,7 +57,8 @@ class Comparison:
     Attributes
     ----------
     table : DataFrame
-        Learners, best first: score, difference from the best and half the width of its 95 % interval, a second score, seconds.
+        Learners, best first: score, difference from the best and half the width of its 95 %
+        interval, a second score, seconds.
     best_model_ : TableModel
         The best learner fitted to all rows, on first use. Its `predict` takes frames.
     warnings : list of str
@@ -108,7 +111,9 @@ class Comparison:
         return max(sum(map(len, split)) for split in self.splits)
 
     def undecided(self) -> str:
-        """Why there is no best learner, in a sentence with the remedy; "" where there is one. A constant alone is none."""
+        """Why there is no best learner, in a sentence with the remedy; "" where there is one. A
+        constant alone is none.
+        """
         ended = [score.learner for score in self.scores() if score.ended]
         if not ended:
             return "No learner finished, so there is nothing to compare."
@@ -126,7 +131,9 @@ class Comparison:
         return self.rivals[k].scores(metric or self.metric, self.problem)
 
     def row_losses(self, k: int) -> NDArray[np.float64]:
-        """Mean loss of learner k on every row, over the repeats: wrong or not, or the squared error; NaN where never tested."""
+        """Mean loss of learner k on every row, over the repeats: wrong or not, or the squared
+        error; NaN where never tested.
+        """
         return self.rivals[k].row_losses(self.problem)
 
     def held_out(self, k: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
@@ -170,7 +177,9 @@ class Comparison:
         )  # fmt: skip
 
     def mark_of(self, score: Score) -> str:
-        """Why a learner was cut, or how it compares with the best: the last column of the table at the shell and in the report."""
+        """Why a learner was cut, or how it compares with the best: the last column of the table at
+        the shell and in the report.
+        """
         best = "lowest" if self.metric.lower else "highest"
         best = "nothing to compare with" if self.undecided() else best
         marks = {"best": best, "tied": "not distinguishable", "open": "too few splits to tell"}
@@ -201,7 +210,9 @@ class Comparison:
 
     @property
     def caveats(self) -> list[str]:
-        """What was shortened, left out or not reached, and why: what a reader must know before believing the table."""
+        """What was shortened, left out or not reached, and why: what a reader must know before
+        believing the table.
+        """
         scores = self.scores()
         loose = [score for score in scores if score.unconverged]
         return [
@@ -283,7 +294,9 @@ class Comparison:
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        """The table and what to know about it as plain values, None where there is none: what `lacunar compare --json` prints."""
+        """The table and what to know about it as plain values, None where there is none: what
+        `lacunar compare --json` prints.
+        """
         rows = [[None if cell != cell else cell for cell in row] for row in self.table.to_dict("split")["data"]]
         return {
             "source": self.problem.source,

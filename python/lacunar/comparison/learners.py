@@ -38,11 +38,14 @@ SHORT = {"karma-2": "KARMA gamma=2", "boosting": "gradient boosting"}  # more na
 
 @dataclass(frozen=True)
 class Learner:
-    """A competitor: its name, whether it is of this package, one line on what it does, and a function that makes one from a seed.
+    """A competitor: its name, whether it is of this package, one line on what it does, and a
+    function that makes one from a seed.
 
-    `frames` says that it takes the columns of the file as they are, text and dates included; `seconds`, of an estimator with a parameter
-    `time_limit`, the most that a fit may take; `most_rows`, the rows above which it is left out, because its cost grows with their square;
-    `dear`, that it is tried after the others, because a fit may be long on few rows too; `own`, that it is an estimator of the user's.
+    `frames` says that it takes the columns of the file as they are, text and dates included;
+    `seconds`, of an estimator with a parameter `time_limit`, the most that a fit may take;
+    `most_rows`, the rows above which it is left out, because its cost grows with their square;
+    `dear`, that it is tried after the others, because a fit may be long on few rows too; `own`,
+    that it is an estimator of the user's.
     """
 
     name: str

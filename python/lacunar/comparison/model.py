@@ -38,8 +38,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : estimator of lacunar, default=None
-        Fitted in place of a copy: the model owns it. None for a learner of another library: a model file then keeps its name, its seed
-        and the training rows, and it is fitted again when it is first used after loading.
+        Fitted in place of a copy: the model owns it. None for a learner of another library: a model
+        file then keeps its name, its seed and the training rows, and it is fitted again when it is
+        first used after loading.
 
     Attributes
     ----------
@@ -79,7 +80,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 
     @all_or_nothing
     def fit(self, problem: Problem, frames: bool = False) -> TableModel:
-        """Fit to a problem that was read from a table; with `frames` to its columns as they are, otherwise to numbers made of them."""
+        """Fit to a problem that was read from a table; with `frames` to its columns as they are,
+        otherwise to numbers made of them.
+        """
         self._columns_of(problem)
         self.frames_ = frames
         if not frames:
@@ -93,7 +96,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         self.labels_ = problem.labels
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predictions (m,) of a frame, in the type of the target: columns are found by name, others are not looked at. Warns of what is taken as missing."""
+        """Predictions (m,) of a frame, in the type of the target: columns are found by name, others
+        are not looked at. Warns of what is taken as missing.
+        """
         predicted = np.asarray(self._ask("predict", X))
         labels = self._labels()
         return predicted if labels is None else labels[np.searchsorted(self.fitted().classes_, predicted)]
@@ -108,7 +113,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         return getattr(self, "labels_", None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows of a frame whose label is predicted, or the coefficient of determination R^2 of predicted numbers.
+        """Share of the rows of a frame whose label is predicted, or the coefficient of
+        determination R^2 of predicted numbers.
 
         Labels are compared as they read: 1, 1.0 and "1" are the same.
         """
@@ -130,7 +136,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 
     @property
     def readings_(self) -> dict[str, Reading | None]:
-        """How the columns of text were written in `fit`, by name: new rows are read in the same way."""
+        """How the columns of text were written in `fit`, by name: new rows are read in the same
+        way.
+        """
         return _readings_of(self.encoder_)
 
     @property
@@ -231,7 +239,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError("the model file names no learner or no seed")
 
     def check(self) -> None:
-        """Try one row with nothing observed: parts of a file that do not fit together show here. Raises ValueError."""
+        """Try one row with nothing observed: parts of a file that do not fit together show here.
+        Raises ValueError.
+        """
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

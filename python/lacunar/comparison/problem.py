@@ -55,7 +55,9 @@ _EVENT = re.compile(r"death|died|dead|event|surviv|relapse|recurr|churn|censor|d
 
 @dataclass(frozen=True)
 class Problem:
-    """What learners are compared on; `notes` are sentences about what was read and decided, of which some begin with "Warning:"."""
+    """What learners are compared on; `notes` are sentences about what was read and decided, of
+    which some begin with "Warning:".
+    """
 
     source: str
     target: str
@@ -94,7 +96,8 @@ def load_problem(
     time: str | None = None,
     **how: Any,
 ) -> Problem:
-    """Read a table, choose target and task, drop rows without a target, leave out identifiers, encode.
+    """Read a table, choose target and task, drop rows without a target, leave out identifiers,
+    encode.
 
     Parameters
     ----------

@@ -92,7 +92,9 @@ def how_of(options: Mapping[str, Any]) -> How:
 
 @dataclass(frozen=True)
 class Table:
-    """A frame with its source; `target` is set where the format itself says which column to predict, `notes` say how it was read."""
+    """A frame with its source; `target` is set where the format itself says which column to
+    predict, `notes` say how it was read.
+    """
 
     frame: pd.DataFrame
     source: str

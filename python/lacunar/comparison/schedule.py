@@ -90,23 +90,26 @@ def evaluate(
     metric : str, optional
         As for `compare`; the error rate or the root mean squared error by default.
     time_limit, fit_limit : float, optional
-        Seconds for all, and for one fit with its predictions. No fit is ended in its middle: what earlier fits took, or fits on few rows,
-        decides whether the next one begins.
+        Seconds for all, and for one fit with its predictions. No fit is ended in its middle: what
+        earlier fits took, or fits on few rows, decides whether the next one begins.
     max_rows : int, optional
         As for `compare`.
     started : float, optional
         When the clock of `time_limit` began, by `time.perf_counter`; now by default.
     on_start : callable, optional
-        Called before each fit with the numbers of learner and split, and the seconds left, where they can be told.
+        Called before each fit with the numbers of learner and split, and the seconds left, where
+        they can be told.
     on_run : callable, optional
         Called after each run.
     keep_interrupted : bool, default=False
-        Whether Ctrl-C ends the comparison with the runs that are finished, and `interrupted` set, rather than with KeyboardInterrupt.
+        Whether Ctrl-C ends the comparison with the runs that are finished, and `interrupted` set,
+        rather than with KeyboardInterrupt.
 
     Returns
     -------
     comparison : Comparison
-        A learner that fails once is left out of later splits, and so are, where time is short, the dearest.
+        A learner that fails once is left out of later splits, and so are, where time is short, the
+        dearest.
     """
     repeats = repeats if problem.time is None else 1
     splits, stratified = make_splits(problem, folds, repeats, seed, _most_rows(problem, max_rows, time_limit))

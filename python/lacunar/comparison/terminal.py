@@ -57,14 +57,17 @@ def compare(
     verbose: bool = False,
     **how: Any,
 ) -> Comparison:
-    """Which learner predicts a column of a table with missing entries best: the same folds for all, differences with intervals.
+    """Which learner predicts a column of a table with missing entries best: the same folds for all,
+    differences with intervals.
 
     Parameters
     ----------
     data : frame (pandas, polars, Arrow), array of shape (n, d), path or None, default=None
-        Rows with numbers, text, categories, booleans and dates, or a file that `lacunar compare` reads. None is an embedded table.
+        Rows with numbers, text, categories, booleans and dates, or a file that `lacunar compare`
+        reads. None is an embedded table.
     target : str or array-like of shape (n,), default=None
-        Name of the column to predict, or its values. None is a column named target, class, y, label or outcome, or the last one.
+        Name of the column to predict, or its values. None is a column named target, class, y, label
+        or outcome, or the last one.
     task : {"classification", "regression"}, default=None
         None is guessed from the target.
     drop, use : str or sequence of str, default=()
@@ -72,23 +75,28 @@ def compare(
     learner : str or sequence of str, default=()
         Names of the learners that compete, as the table prints them; all by default.
     learners : sequence of estimators or dict {name: estimator}, default=()
-        Estimators of your own that compete beside them. Each is cloned for every fold and gets the columns as numbers, NaN where missing.
-    metric : {"error", "balanced-error", "log-loss", "brier", "auc", "rmse", "mae", "r2"}, default=None
-        What decides; None is "error" for classes and "rmse" for numbers.
+        Estimators of your own that compete beside them. Each is cloned for every fold and gets the
+        columns as numbers, NaN where missing.
+    metric : str, default=None
+        What decides: "error", "balanced-error", "log-loss", "brier" or "auc" of classes, "rmse",
+        "mae" or "r2" of numbers; None is "error" for classes and "rmse" for numbers.
     groups : str, default=None
-        Name of the column that says to which person, place or batch a row belongs. Rows of a group share a fold, and learners do not see the column.
+        Name of the column that says to which person, place or batch a row belongs. Rows of a group
+        share a fold, and learners do not see the column.
     time : str, default=None
-        Name of a column of numbers or dates. Rows are put in its order, and every learner is tested on later rows than it learns from, in `folds`
-        splits; there are no repeats.
+        Name of a column of numbers or dates. Rows are put in its order, and every learner is tested
+        on later rows than it learns from, in `folds` splits; there are no repeats.
     folds, repeats : int, default=5, 3
         Of the cross-validation.
     time_limit, fit_limit : float or None, default=120, None
-        Seconds for all, reading included, and for one fit. Cheap learners come first, and all have one repeat before any has a second; `caveats` and
-        the table say what was cut, always for what it costs itself. None or 0 for `time_limit` cuts nothing. No fit is ended in its middle: what
-        earlier fits took, or fits on few rows, decides whether the next one begins.
+        Seconds for all, reading included, and for one fit. Cheap learners come first, and all have
+        one repeat before any has a second; `caveats` and the table say what was cut, always for
+        what it costs itself. None or 0 for `time_limit` cuts nothing. No fit is ended in its
+        middle: what earlier fits took, or fits on few rows, decides whether the next one begins.
     max_rows : int or None, default=None
-        Rows to compare on, drawn at random where there are more; 0 is all. None is all without a time limit, and 24,000 under one, of tables with
-        more than 100 columns fewer, but 10,000 at least. `best_model_` learns from all rows.
+        Rows to compare on, drawn at random where there are more; 0 is all. None is all without a
+        time limit, and 24,000 under one, of tables with more than 100 columns fewer, but 10,000 at
+        least. `best_model_` learns from all rows.
     random_state : int or None, default=0
         Seed of folds, learners and rows that are drawn; None is 0.
     n_jobs : int, default=1
@@ -96,14 +104,16 @@ def compare(
     verbose : bool, default=False
         Whether to show what was read and which learner runs on stderr.
     **how
-        How it is read: sep, decimal, thousands, encoding, na_values, header, dates, sheet, comment, skip_rows, ragged, as at the shell. `na_values`
-        means missing in frames and arrays too: words or numbers for all columns, or a dict {column: words}.
+        How it is read: sep, decimal, thousands, encoding, na_values, header, dates, sheet, comment,
+        skip_rows, ragged, as at the shell. `na_values` means missing in frames and arrays too:
+        words or numbers for all columns, or a dict {column: words}.
 
     Returns
     -------
     comparison : Comparison
-        `table` is a frame, `best_model_` the best learner fitted to all rows, whose predictions have the type of the target, `warnings` what to look
-        at first, `caveats` what was shortened or left out and why; a notebook shows it.
+        `table` is a frame, `best_model_` the best learner fitted to all rows, whose predictions
+        have the type of the target, `warnings` what to look at first, `caveats` what was shortened
+        or left out and why; a notebook shows it.
 
     Raises
     ------
@@ -124,7 +134,9 @@ def compare(
     >>> import lacunar
     >>> age = [23, 51, None, 64, 35, 58, 44, None, 29, 61] * 4
     >>> df = pd.DataFrame({"age": age, "outcome": [(a or 40) > 45 for a in age]})
-    >>> result = lacunar.compare(df, target="outcome", learner=["KARMA gamma=2", "no columns"], folds=4, repeats=2)
+    >>> result = lacunar.compare(
+    ...     df, target="outcome", learner=["KARMA gamma=2", "no columns"], folds=4, repeats=2
+    ... )
     >>> result.table["learner"].tolist()
     ['KARMA gamma=2', 'no columns']
     >>> result.best_model_.predict(pd.DataFrame({"age": [20, 70]})).tolist()

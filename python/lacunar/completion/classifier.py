@@ -19,22 +19,23 @@ from lacunar.completion.side import SideInformation
 class OnlineMatrixClassifier(PairClassifier):
     """Online completion of a binary matrix with side information, by a pool of experts.
 
-    Rows and columns are ids of any hashable kind (users and films, voters and bills, vertices and vertices); each
-    observation is a pair with a label. Every pair is predicted, then learned; pairs may come again and contradict what
-    came before.
+    Rows and columns are ids of any hashable kind (users and films, voters and bills, vertices and
+    vertices); each observation is a pair with a label. Every pair is predicted, then learned; pairs
+    may come again and contradict what came before.
 
     Parameters
     ----------
     rows, cols : side information, default=None
-        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several; None is `Identity()`,
-        which knows nothing and takes any id.
+        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several;
+        None is `Identity()`, which knows nothing and takes any id.
     thresholds : "auto", float or ascending floats, default=None
-        Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the number of thresholds
-        reached; with "auto" the ratings themselves, those of the first batch (or `classes`), each but the lowest a
-        threshold.
+        Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the
+        number of thresholds reached; with "auto" the ratings themselves, those of the first batch
+        (or `classes`), each but the lowest a threshold.
     unseen : {"grow", "raise", "prior"}, default="grow"
-        Cold start: what predictions about ids without observations or side information do. "grow": use what the side
-        information says of them, an error where it says nothing; "raise": ValueError; "prior": the pool's prior.
+        Cold start: what predictions about ids without observations or side information do. "grow":
+        use what the side information says of them, an error where it says nothing; "raise":
+        ValueError; "prior": the pool's prior.
     verbose : int, default=0
         1 says about once a second how many pairs of a stream are learned.
 
@@ -50,17 +51,19 @@ class OnlineMatrixClassifier(PairClassifier):
 
     See Also
     --------
-    lacunar.papers.completion.MatrixExponentiatedGradient : The learner of the paper for such matrices.
+    lacunar.papers.completion.MatrixExponentiatedGradient : The learner of the paper for such
+        matrices.
 
     Notes
     -----
-    Experts are majorities, biases, low rank, features, neighbours, and products of the modes of rows and columns where
-    both are graphs or kernels, mixed and hedged in log loss. The pool's log loss exceeds that of its best expert by at
-    most log E + log(T + 1) over T trials, and that of the best sequence of experts by log((E - 1)(T + 1)) more for
-    every switch: fixed share (Herbster and Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a
-    loss that is mixable with step 1. Its y_bar is 2 P(y = 1) - 1.
-    Low-rank experts are refitted from all pairs seen at growing times, a little at every one of the pairs that follow,
-    so that memory is that of the pairs and no pair of a long stream waits for a refit.
+    Experts are majorities, biases, low rank, features, neighbours, and products of the modes of
+    rows and columns where both are graphs or kernels, mixed and hedged in log loss. The pool's log
+    loss exceeds that of its best expert by at most log E + log(T + 1) over T trials, and that of
+    the best sequence of experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster
+    and Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is
+    mixable with step 1. Its y_bar is 2 P(y = 1) - 1. Low-rank experts are refitted from all pairs
+    seen at growing times, a little at every one of the pairs that follow, so that memory is that of
+    the pairs and no pair of a long stream waits for a refit.
 
     Examples
     --------
@@ -114,7 +117,9 @@ class OnlineMatrixClassifier(PairClassifier):
     @property
     @changes
     def expert_path_(self) -> tuple[NDArray[np.int64], Floats]:
-        """The weights in the course of the stream: trials (T,), and weights (T, L, E) at each of them."""
+        """The weights in the course of the stream: trials (T,), and weights (T, L, E) at each of
+        them.
+        """
         return self._pool().path()
 
     def _pool(self) -> PoolModel:

@@ -212,29 +212,32 @@ class FeatureState(FactorState):
 class Features(SideInformation):
     """What is known of every id, as numbers and categories: a kernel of low rank.
 
-    K = info Phi Phi^T + const 11^T + own I with info = 1 - own - const. With own = 0 the cost of learning does not
-    depend on the number of ids, only on the number d of places.
+    K = info Phi Phi^T + const 11^T + own I with info = 1 - own - const. With own = 0 the cost of
+    learning does not depend on the number of ids, only on the number d of places.
 
     Parameters
     ----------
     X : array-like of shape (n,) or (n, d), sparse matrix, mapping of columns, or data frame
-        Rows are ids. Columns of numbers are standardised; of 0 and 1 or booleans, taken as they are; of strings
-        or categories, one-hot. Missing values (NaN, None, null, empty text) give zeros in all places of their column:
-        they make no two ids alike. In a sparse matrix what is not stored is zero.
+        Rows are ids. Columns of numbers are standardised; of 0 and 1 or booleans, taken as they
+        are; of strings or categories, one-hot. Missing values (NaN, None, null, empty text) give
+        zeros in all places of their column: they make no two ids alike. In a sparse matrix what is
+        not stored is zero.
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
     own, const : float, default=0.0
-        Shares of each id's own direction and of the direction all share. `Mix` does the same outside.
+        Shares of each id's own direction and of the direction all share. `Mix` does the same
+        outside.
     standardize : bool, default=True
         Whether columns of numbers are centred and divided by their standard deviation.
     normalize : bool, default=True
-        Rows of Phi have length 1, over the features the row has; ids without any feature share one place of
-        their own. False: Phi over the largest length.
+        Rows of Phi have length 1, over the features the row has; ids without any feature share one
+        place of their own. False: Phi over the largest length.
 
     Notes
     -----
-    `begin` is O(n d) and raises ValueError for infinities, for no column and for ids that do not fit. More ids come
-    with `grow(features)`; a category that was not there at the beginning counts as missing.
+    `begin` is O(n d) and raises ValueError for infinities, for no column and for ids that do not
+    fit. More ids come with `grow(features)`; a category that was not there at the beginning counts
+    as missing.
 
     Examples
     --------

@@ -517,26 +517,30 @@ def graph_digest(A: sp.csr_array, ids: list[Hashable] | None, how: Mapping[str, 
 
 
 class Graph(SideInformation):
-    """Neighbours are likely to be alike: a kernel of the graph's Laplacian L = D - A (sections 2 and 4.1).
+    """Neighbours are likely to be alike: a kernel of the graph's Laplacian L = D - A (sections 2
+    and 4.1).
 
     Parameters
     ----------
-    adjacency : array-like or sparse matrix of shape (n, n), pandas DataFrame, networkx graph, or edges
-        Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge.
-        Edges: a list of tuples (id, id) or (id, id, weight), or an array or frame of two or three such columns, which
-        is not square.
+    adjacency : array-like, sparse matrix or frame of shape (n, n), networkx graph, or edges
+        Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not
+        store is no edge. Edges: a list of tuples (id, id) or (id, id, weight), or an array or frame
+        of two or three such columns, which is not square.
     kind : {"auto", "pinv", "regularized", "pd", "spectral"}, default="auto"
-        - "auto": what predicts best on networks: "spectral". The pool of `OnlineMatrixClassifier` also uses the graph
-          itself, whatever the kind: votes of neighbours, and shared neighbours where both sides are one graph.
-        - "pinv": L^+. What a graph in pieces knows is who belongs together: vertices of a piece share a direction.
-        - "regularized": (L + rho I)^-1 with rho = `regularization` times the mean degree; for any graph.
+        - "auto": what predicts best on networks: "spectral". The pool of `OnlineMatrixClassifier`
+          also uses the graph itself, whatever the kind: votes of neighbours, and shared neighbours
+          where both sides are one graph.
+        - "pinv": L^+. What a graph in pieces knows is who belongs together: vertices of a piece
+          share a direction.
+        - "regularized": (L + rho I)^-1 with rho = `regularization` times the mean degree; for any
+          graph.
         - "pd": the inverse of the paper's PDLaplacian, L^+ + R_L 11^T; for a connected graph.
-        - "spectral": diffusion along edges, cut to its `n_components` slowest modes. For crowded graphs (friends,
-          links, votes), where L^+ says little more than degrees, and for graphs whose factor fills up. As cheap as
-          `Features`.
+        - "spectral": diffusion along edges, cut to its `n_components` slowest modes. For crowded
+          graphs (friends, links, votes), where L^+ says little more than degrees, and for graphs
+          whose factor fills up. As cheap as `Features`.
     ids : sequence of n hashable ids, optional
-        Default: the index of a DataFrame, the nodes of a networkx graph, the ends of edges in their order, else 0 to
-        n - 1.
+        Default: the index of a DataFrame, the nodes of a networkx graph, the ends of edges in their
+        order, else 0 to n - 1.
     regularization : float, default=0.1
         Of "regularized".
     n_components : int, default=32
@@ -544,20 +548,23 @@ class Graph(SideInformation):
     diffusion : float, default=5.0
         How far "spectral" looks along edges.
     normalize : bool, default=True
-        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry; with kind="pd" that is the
-        paper.
+        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry; with
+        kind="pd" that is the paper.
     method : {"auto", "dense", "sparse"}, default="auto"
-        "dense" writes K out (at most 4000 vertices); "sparse" solves with a sparse factor of L. "auto": dense up to
-        1000 vertices, and up to 4000 where a product with K is the cheaper one. "spectral" has no use for it.
+        "dense" writes K out (at most 4000 vertices); "sparse" solves with a sparse factor of L.
+        "auto": dense up to 1000 vertices, and up to 4000 where a product with K is the cheaper one.
+        "spectral" has no use for it.
 
     Notes
     -----
-    `begin` factorises once; diag(L^+) and R_L are exact, by inverting on the pattern of the factor only. Cost and
-    memory are those of the factor: about n log n for graphs in the plane, and much more for graphs of neighbours in
-    many dimensions, for which `Features` are the cheaper side information. Digits: as dense to 1e-12.
+    `begin` factorises once; diag(L^+) and R_L are exact, by inverting on the pattern of the factor
+    only. Cost and memory are those of the factor: about n log n for graphs in the plane, and much
+    more for graphs of neighbours in many dimensions, for which `Features` are the cheaper side
+    information. Digits: as dense to 1e-12.
 
-    `begin` raises ValueError for an adjacency that is not square, finite, symmetric and non-negative or has no edge,
-    and for a graph in pieces with kind="pd"; it warns of pieces with kind="pinv".
+    `begin` raises ValueError for an adjacency that is not square, finite, symmetric and
+    non-negative or has no edge, and for a graph in pieces with kind="pd"; it warns of pieces with
+    kind="pinv".
 
     Examples
     --------
@@ -584,7 +591,9 @@ class Graph(SideInformation):
         self.n_components, self.diffusion = n_components, diffusion
 
     def begin(self) -> SideState:
-        """The state an engine reads, of kind "dense" or "operator"; of kind "factor" for "spectral"."""
+        """The state an engine reads, of kind "dense" or "operator"; of kind "factor" for
+        "spectral".
+        """
         for name, known in (("kind", KINDS), ("method", ("auto", "dense", "sparse"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}.")

@@ -57,8 +57,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError, TypeError
-            What are no pairs of ids or no two labels, options out of range, ids that the side information does not
-            know. After an error the classifier is as before.
+            What are no pairs of ids or no two labels, options out of range, ids that the side
+            information does not know. After an error the classifier is as before.
         """
         pairs = read_pairs(X)
         if not pairs[0]:
@@ -86,15 +86,16 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
-            The same as n calls of `learn_one`. After an error or an interrupt it has learned the first pairs of the
-            call, each of them whole, as many as `n_seen_` has gone up; of the first call nothing. New ids may stay
-            known, which changes no prediction.
+            The same as n calls of `learn_one`. After an error or an interrupt it has learned the
+            first pairs of the call, each of them whole, as many as `n_seen_` has gone up; of the
+            first call nothing. New ids may stay known, which changes no prediction.
         """
         self._learn(*_stream_of(rows, cols, y), classes, values=False)
         return self
 
     def fit_batches(self, batches: Iterable[Any], *, classes: Sequence[Any] | None = None) -> Self:
-        """Fit in one pass over batches of pairs, in their order; memory is that of the model and one batch.
+        """Fit in one pass over batches of pairs, in their order; memory is that of the model and
+        one batch.
 
         Parameters
         ----------
@@ -106,8 +107,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or
-            as before the call if it was the first.
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after
+            the batch before, or as before the call if it was the first.
         """
 
         def learn(model: PairClassifier, batch: Any) -> None:
@@ -129,16 +130,19 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         updated : bool
-            Whether the learner changed: conservative learners change at mistakes only, others below the margin too.
+            Whether the learner changed: conservative learners change at mistakes only, others below
+            the margin too.
 
         Raises
         ------
         ValueError, TypeError
-            A label of no class, an id that the side information cannot take; the model is then as before.
+            A label of no class, an id that the side information cannot take; the model is then as
+            before.
 
         Notes
         -----
-        Costs one prediction, or nothing but the update when `decision_one` of the same pair was the last call.
+        Costs one prediction, or nothing but the update when `decision_one` of the same pair was the
+        last call.
         """
         model = self._live()
         pair = (read_id(row, "row"), read_id(col, "col"))
@@ -159,8 +163,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @changes
     def add_row(self, row: Hashable, value: Any) -> Self:
-        """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's
-        domain.
+        """Make an unseen row known by what the side information wants of it: features, or a point
+        of the kernel's domain.
 
         Parameters
         ----------
@@ -209,7 +213,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         comparator: str | ArrayLike | None = None,
     ) -> StreamScore:
-        """`partial_fit`, with what was predicted before each label was seen: progressive validation.
+        """`partial_fit`, with what was predicted before each label was seen: progressive
+        validation.
 
         Parameters
         ----------
@@ -219,13 +224,14 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes : two labels, default=None
             Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
         comparator : None, "majority" or array-like of n labels, default=None
-            What the regret is measured against: the most frequent label in hindsight, or U at the pairs (Theorem 1).
+            What the regret is measured against: the most frequent label in hindsight, or U at the
+            pairs (Theorem 1).
 
         Returns
         -------
         score : StreamScore
-            One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes less those of the
-            comparator. Where probabilities are no fitted ones loss is None.
+            One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes
+            less those of the comparator. Where probabilities are no fitted ones loss is None.
         """
         of_rows, of_cols, target = _stream_of(rows, cols, y)
         if comparator is not None:
@@ -306,7 +312,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         y_bar : ndarray of shape (n,), or (n, L) with L > 1 thresholds
-            Few pairs cost a prediction each; many share one eigendecomposition where the matrices allow it.
+            Few pairs cost a prediction each; many share one eigendecomposition where the matrices
+            allow it.
         """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -335,9 +342,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """P(class) of pairs, shape (n, 2) or (n, L + 1), in the order of `classes_`.
 
-        Of the pool, its mixture's; of `MatrixExponentiatedGradient`, from a logistic curve fitted online or, with
-        calibrate=False and as printed, from the randomised rule, (gamma + y_bar) / (2 gamma) cut to [0, 1], which is no
-        calibrated probability.
+        Of the pool, its mixture's; of `MatrixExponentiatedGradient`, from a logistic curve fitted
+        online or, with calibrate=False and as printed, from the randomised rule, (gamma + y_bar) /
+        (2 gamma) cut to [0, 1], which is no calibrated probability.
 
         Parameters
         ----------
@@ -352,7 +359,8 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @changes
     def predict_expected(self, X: Any) -> Floats:
-        """The mean of `classes_` under `predict_proba`: with thresholds="auto", the expected rating.
+        """The mean of `classes_` under `predict_proba`: with thresholds="auto", the expected
+        rating.
 
         Parameters
         ----------
@@ -532,14 +540,16 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         state : dict
-            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores parameters and state
-            together; this is for side information that no file holds, such as a kernel that is a function.
+            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores
+            parameters and state together; this is for side information that no file holds, such as
+            a kernel that is a function.
         """
         return {**self._live().state(), "classes": self.classes_, "settled": self.settled_}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], rows: Any = None, cols: Any = None, **params: Any) -> Self:
-        """A classifier that goes on from what `state` gave, to the bit as if there had been no break.
+        """A classifier that goes on from what `state` gave, to the bit as if there had been no
+        break.
 
         Parameters
         ----------

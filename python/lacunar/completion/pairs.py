@@ -32,14 +32,16 @@ def read_pair_batches(
     Parameters
     ----------
     source : path of a Parquet file or folder, Arrow record batches, Observed, or ObservedFile
-        Files of a folder come by name. Of an `Observed` or its file, entries come row by row, their values are the
-        labels, and the names below are not used.
+        Files of a folder come by name. Of an `Observed` or its file, entries come row by row, their
+        values are the labels, and the names below are not used.
     size : int, default=10000
         Pairs of a batch, at least 1; only the last is shorter.
     row, col, label : str
-        Names of the columns with the ids and the labels. Lines whose label is null or NaN are left out.
+        Names of the columns with the ids and the labels. Lines whose label is null or NaN are left
+        out.
     time : str, default=None
-        Name of a column that must not fall from one line to the next: the order in which pairs came.
+        Name of a column that must not fall from one line to the next: the order in which pairs
+        came.
 
     Yields
     ------
@@ -61,7 +63,10 @@ def read_pair_batches(
     >>> from lacunar.observed import Observed, ObservedFile, read_batches
     >>> from lacunar.completion import OnlineMatrixClassifier, read_pair_batches
     >>> likes = Observed.from_dense([[1.0, float("nan"), -1.0], [float("nan"), 1.0, -1.0]])
-    >>> [(rows.tolist(), cols.tolist()) for (rows, cols), labels in read_pair_batches(likes, size=3)]
+    >>> [
+    ...     (rows.tolist(), cols.tolist())
+    ...     for (rows, cols), labels in read_pair_batches(likes, size=3)
+    ... ]
     [([0, 0, 1], [0, 2, 1]), ([1], [2])]
     >>> OnlineMatrixClassifier().fit_batches(read_pair_batches(likes, size=3)).n_seen_
     4
@@ -142,7 +147,8 @@ def table_pairs(
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse table does not store: missing, or zero.
     shuffle : bool, default=True
-        Pairs in random order. Row after row, a stream would learn one row at a time, and know nothing of the next.
+        Pairs in random order. Row after row, a stream would learn one row at a time, and know
+        nothing of the next.
     random_state : int, RandomState or None, default=None
         Of that order.
 
@@ -167,7 +173,12 @@ def table_pairs(
     >>> import pandas as pd
     >>> from lacunar.completion import OnlineMatrixClassifier, table_pairs
     >>> likes = pd.DataFrame(
-    ...     {"Alien": [1, 0, 1, 0], "Heat": [1, None, 1, 0], "Ran": [None, 0, 1, 0], "Tron": [1, 0, None, None]},
+    ...     {
+    ...         "Alien": [1, 0, 1, 0],
+    ...         "Heat": [1, None, 1, 0],
+    ...         "Ran": [None, 0, 1, 0],
+    ...         "Tron": [1, 0, None, None],
+    ...     },
     ...     index=["ann", "bob", "cid", "dan"],
     ... )
     >>> pairs, y = table_pairs(likes, random_state=0)

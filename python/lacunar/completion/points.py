@@ -190,17 +190,20 @@ class FunctionState(DenseState):
 
 
 class KernelFunction(SideInformation):
-    """A kernel function of points: the inductive setting (section 5, Algorithm 2), where ids come with their points.
+    """A kernel function of points: the inductive setting (section 5, Algorithm 2), where ids come
+    with their points.
 
     Parameters
     ----------
     f : {"gaussian", "min", "linear", "partition"} or callable, default="gaussian"
         - "gaussian": exp(-|x - t|^2 / (2 length_scale^2)).
-        - "min": prod_i min(s(x)_i, s(t)_i) with s(x) = (r-1)/(2r) x + (r+1)/2 for x in [-r, r]^d (section 5.1).
+        - "min": prod_i min(s(x)_i, s(t)_i) with s(x) = (r-1)/(2r) x + (r+1)/2 for x in [-r, r]^d
+          (section 5.1).
         - "linear": <x, t> + epsilon [x = t].
-        - "partition": [x = t] + epsilon for an id with itself (section 4.1); points are labels of parts.
-        - a callable f(x, t) -> float, symmetric and positive semidefinite; what its values show to the contrary is
-          refused when the point comes.
+        - "partition": [x = t] + epsilon for an id with itself (section 4.1); points are labels of
+          parts.
+        - a callable f(x, t) -> float, symmetric and positive semidefinite; what its values show to
+          the contrary is refused when the point comes.
     points : sequence of points, optional
         Those known at the beginning, in order.
     ids : sequence of hashable ids, optional
@@ -212,16 +215,16 @@ class KernelFunction(SideInformation):
     epsilon : float, default=0.1
         Of "linear" and "partition"; above 0.
     radius : float, optional
-        A bound of f(x, x) for normalize=False. Default: 1 for "gaussian", r^d for "min", 1 + epsilon for "partition";
-        the others have none.
+        A bound of f(x, x) for normalize=False. Default: 1 for "gaussian", r^d for "min", 1 +
+        epsilon for "partition"; the others have none.
     normalize : bool, default=True
         Unit diagonal, f(x, t) / sqrt(f(x, x) f(t, t)). False: f / radius, as in the paper.
 
     Notes
     -----
-    The n-th point costs n values of f; memory O(n^2). `begin` raises ValueError for options out of range, `grow` for a
-    point outside the domain; the state is then as before. A model file holds no callable: see
-    `OnlineMatrixClassifier.state`.
+    The n-th point costs n values of f; memory O(n^2). `begin` raises ValueError for options out of
+    range, `grow` for a point outside the domain; the state is then as before. A model file holds no
+    callable: see `OnlineMatrixClassifier.state`.
 
     Examples
     --------

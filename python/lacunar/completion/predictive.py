@@ -18,11 +18,12 @@ from lacunar.completion.side import SideInformation, SideState
 class Predictiveness:
     """What `predictiveness` found.
 
-    correlation: of K_ik with how alike the entries of i and k are in common places, weighted by their number, beyond
-    what each place's own mean explains. p_value: the share of random exchanges of ids (and of the ids as they
-    are) whose correlation is at least that: near 0 for side information that predicts, near 1 for one that misleads.
-    agreement_near, agreement_all: share of equal entries among the tenth of pairs that are most alike, and among all
-    pairs. n_ids, n_pairs: ids compared, pairs of them with a place in common.
+    correlation: of K_ik with how alike the entries of i and k are in common places, weighted by
+    their number, beyond what each place's own mean explains. p_value: the share of random exchanges
+    of ids (and of the ids as they are) whose correlation is at least that: near 0 for side
+    information that predicts, near 1 for one that misleads. agreement_near, agreement_all: share of
+    equal entries among the tenth of pairs that are most alike, and among all pairs. n_ids, n_pairs:
+    ids compared, pairs of them with a place in common.
     """
 
     correlation: float
@@ -43,15 +44,16 @@ def predictiveness(
     max_ids: int = 1000,
     random_state: Any = 0,
 ) -> Predictiveness:
-    """How predictive side information is for the entries seen so far, before trusting it with the next.
+    """How predictive side information is for the entries seen so far, before trusting it with the
+    next.
 
     Parameters
     ----------
     side : side information, or its begun state
         Of the rows, say.
     index, other : array-like of int, shape (t,)
-        Row and column of every entry seen: vertices 0 to size - 1, and any numbers from 0. Exchange them to ask about
-        columns.
+        Row and column of every entry seen: vertices 0 to size - 1, and any numbers from 0. Exchange
+        them to ask about columns.
     y : array-like of shape (t,)
         Entries: two labels, or numbers. A cell seen again counts with its mean.
     n_permutations : int, default=199
@@ -63,12 +65,14 @@ def predictiveness(
     Returns
     -------
     Predictiveness
-        Correlation, p-value and agreements. NaN where no two ids have a place in common or K says nothing.
+        Correlation, p-value and agreements. NaN where no two ids have a place in common or K says
+        nothing.
 
     Raises
     ------
     ValueError
-        When lengths differ, a vertex is unknown, y is not finite or has more than two labels that are no numbers.
+        When lengths differ, a vertex is unknown, y is not finite or has more than two labels that
+        are no numbers.
 
     Notes
     -----
@@ -78,7 +82,9 @@ def predictiveness(
     --------
     >>> from lacunar.completion import Features, predictiveness
     >>> rows, columns = [0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4
-    >>> found = predictiveness(Features(["a", "a", "b", "b"]), rows, columns, [1, 0, 1, 0, 0, 1, 0, 1])
+    >>> found = predictiveness(
+    ...     Features(["a", "a", "b", "b"]), rows, columns, [1, 0, 1, 0, 0, 1, 0, 1]
+    ... )
     >>> found.agreement_near, found.correlation > 0
     (1.0, True)
     """

@@ -303,8 +303,8 @@ class SideInformation(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def plain(self) -> SideInformation:
-        """The same side information from plain data, for files: frames, graphs and scalars as arrays, csr_arrays and
-        lists.
+        """The same side information from plain data, for files: frames, graphs and scalars as
+        arrays, csr_arrays and lists.
 
         Its state has the same digest. Raises what `begin` raises for arguments that cannot be read.
         """
@@ -543,19 +543,22 @@ class Kernel(SideInformation):
     Parameters
     ----------
     K : array-like of shape (n, n), pandas DataFrame, or sparse matrix
-        Symmetric and positive semidefinite, both up to 1e-8 (1e-5 in single precision); it may be singular.
+        Symmetric and positive semidefinite, both up to 1e-8 (1e-5 in single precision); it may be
+        singular.
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
     normalize : bool, default=True
-        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry, R_M, as printed.
+        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry, R_M, as
+        printed.
     precision : bool, default=False
-        K is M itself, the positive definite side information matrix of the paper, and its inverse is the kernel.
+        K is M itself, the positive definite side information matrix of the paper, and its inverse
+        is the kernel.
 
     Notes
     -----
-    `begin` is O(n^3 / 3), a Cholesky factorisation that shows K to be semidefinite, and raises ValueError for a K that
-    is not square, finite, symmetric and positive semidefinite (definite to rounding with `precision`), or does not fit
-    its ids.
+    `begin` is O(n^3 / 3), a Cholesky factorisation that shows K to be semidefinite, and raises
+    ValueError for a K that is not square, finite, symmetric and positive semidefinite (definite to
+    rounding with `precision`), or does not fit its ids.
 
     Examples
     --------
@@ -584,9 +587,11 @@ class Kernel(SideInformation):
 
 
 class Mix(SideInformation):
-    """Side information with a share for what all ids have in common and a share for each id's own ways.
+    """Side information with a share for what all ids have in common and a share for each id's own
+    ways.
 
-    K = info K' + const 11^T + own I. On real data the own share decides whether wrong or thin side information hurts.
+    K = info K' + const 11^T + own I. On real data the own share decides whether wrong or thin side
+    information hurts.
 
     Parameters
     ----------
@@ -597,7 +602,8 @@ class Mix(SideInformation):
 
     Notes
     -----
-    `begin` raises TypeError when `side` is no side information and ValueError when the weights do not sum to 1.
+    `begin` raises TypeError when `side` is no side information and ValueError when the weights do
+    not sum to 1.
 
     Examples
     --------

@@ -57,12 +57,14 @@ def fetch_dataset(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Any:
-    """A public set with missing entries: a table with NaN, or a sparse matrix whose stored entries are the observed ones.
+    """A public set with missing entries: a table with NaN, or a sparse matrix whose stored entries
+    are the observed ones.
 
-    A copy is looked for in `data_home`, or else in the folder named by the environment variable LACUNAR_DATA and in `~/lacunar_data`:
-    `<name>.npz`, or the publisher's own file under that name, such as `movielens1m.zip`. What is found nowhere is downloaded from its
-    publisher, compared with a checksum and kept in `data_home`, or else in `~/lacunar_data`. No set is part of this package, since
-    some may not be redistributed; `load_patients` has 400 rows of one.
+    A copy is looked for in `data_home`, or else in the folder named by the environment variable
+    LACUNAR_DATA and in `~/lacunar_data`: `<name>.npz`, or the publisher's own file under that name,
+    such as `movielens1m.zip`. What is found nowhere is downloaded from its publisher, compared with
+    a checksum and kept in `data_home`, or else in `~/lacunar_data`. No set is part of this package,
+    since some may not be redistributed; `load_patients` has 400 rows of one.
 
     Parameters
     ----------
@@ -99,8 +101,8 @@ def fetch_dataset(
     Raises
     ------
     ValueError
-        When the set or the target is unknown, a download differs from its checksum, a local copy is damaged or another file, or
-        `as_frame` is set and the columns have no names.
+        When the set or the target is unknown, a download differs from its checksum, a local copy is
+        damaged or another file, or `as_frame` is set and the columns have no names.
     FileNotFoundError
         When there is no local copy and it may not, or cannot, be downloaded.
     OSError

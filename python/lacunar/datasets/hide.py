@@ -23,7 +23,8 @@ CALIBRATED_ON = 1_000_000  # entries, at most, on which the intercept of a logis
 
 
 def hide_mcar(X: Any, share_observed: float | ArrayLike = 0.5, *, random_state: Any = None) -> Bunch:
-    """Hide entries completely at random: every entry is kept with the same probability, or that of its column.
+    """Hide entries completely at random: every entry is kept with the same probability, or that of
+    its column.
 
     O(entries), as all mechanisms here.
 
@@ -39,7 +40,8 @@ def hide_mcar(X: Any, share_observed: float | ArrayLike = 0.5, *, random_state: 
     -------
     data : Bunch
         data : ndarray or csr_array of shape (n, d)
-            A copy with NaN where hidden; of a sparse matrix, the entries that are kept, stored zeros among them.
+            A copy with NaN where hidden; of a sparse matrix, the entries that are kept, stored
+            zeros among them.
         complete : ndarray or csr_array
             X.
 
@@ -52,7 +54,8 @@ def hide_mcar(X: Any, share_observed: float | ArrayLike = 0.5, *, random_state: 
     --------
     >>> import numpy as np
     >>> from lacunar.datasets import hide_mcar
-    >>> print(round(float(np.isnan(hide_mcar(np.ones((1000, 10)), 0.3, random_state=0).data).mean()), 1))
+    >>> data = hide_mcar(np.ones((1000, 10)), 0.3, random_state=0).data
+    >>> print(round(float(np.isnan(data).mean()), 1))
     0.7
     """
     entries = entries_of(X)
@@ -64,7 +67,8 @@ def hide_mcar(X: Any, share_observed: float | ArrayLike = 0.5, *, random_state: 
 
 
 def hide_by_row(X: Any, shares: ArrayLike, *, random_state: Any = None) -> Bunch:
-    """Hide entries at random at a rate of its own for every row: some people answer much, others little.
+    """Hide entries at random at a rate of its own for every row: some people answer much, others
+    little.
 
     Parameters
     ----------
@@ -98,7 +102,8 @@ def hide_by_row(X: Any, shares: ArrayLike, *, random_state: Any = None) -> Bunch
 def hide_all_but(X: Any, n_observed: int, *, random_state: Any = None) -> Bunch:
     """Keep the same number of entries in every row, chosen uniformly without replacement.
 
-    The uniform design of active learners with a budget of r attributes a row (*Subspace Learning with Partial Information*).
+    The uniform design of active learners with a budget of r attributes a row (*Subspace Learning
+    with Partial Information*).
 
     Parameters
     ----------
@@ -145,10 +150,12 @@ def hide_mar(
     strength: float = 1.0,
     random_state: Any = None,
 ) -> Bunch:
-    """Hide entries at random given what is observed: whether an entry is kept depends on columns that are always kept.
+    """Hide entries at random given what is observed: whether an entry is kept depends on columns
+    that are always kept.
 
-    Entry (i, j) outside the drivers is kept with probability sigmoid(b - strength s_i), s_i the sum of the row's
-    standardised drivers over the root of their number; b makes the expected share right.
+    Entry (i, j) outside the drivers is kept with probability sigmoid(b - strength s_i), s_i the sum
+    of the row's standardised drivers over the root of their number; b makes the expected share
+    right.
 
     Parameters
     ----------
@@ -164,7 +171,8 @@ def hide_mar(
     Returns
     -------
     data : Bunch
-        `data` and `complete` as of `hide_mcar`; probability : ndarray of shape (n,), with which the row's entries were kept.
+        `data` and `complete` as of `hide_mcar`; probability : ndarray of shape (n,), with which the
+        row's entries were kept.
 
     Raises
     ------
@@ -191,10 +199,11 @@ def hide_mar(
 
 
 def hide_mnar(X: Any, share_observed: float = 0.5, *, strength: float = 1.0, random_state: Any = None) -> Bunch:
-    """Hide entries for what they are: large values are missing more often, and nothing observed tells.
+    """Hide entries for what they are: large values are missing more often, and nothing observed
+    tells.
 
-    Entry x_ij is kept with probability sigmoid(b - strength z_ij), z_ij = x_ij standardised in its column; b makes the expected
-    share right.
+    Entry x_ij is kept with probability sigmoid(b - strength z_ij), z_ij = x_ij standardised in its
+    column; b makes the expected share right.
 
     Parameters
     ----------
@@ -202,7 +211,8 @@ def hide_mnar(X: Any, share_observed: float = 0.5, *, strength: float = 1.0, ran
     share_observed : float, default=0.5
         Expected share of entries that is kept, in (0, 1).
     strength : float, default=1.0
-        Log-odds by which one standard deviation makes a missing entry likelier; 0 is MCAR, below 0 small values go missing.
+        Log-odds by which one standard deviation makes a missing entry likelier; 0 is MCAR, below 0
+        small values go missing.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -237,15 +247,17 @@ def hide_mnar(X: Any, share_observed: float = 0.5, *, strength: float = 1.0, ran
 def hide_blocks(X: Any, blocks: Groups, share_observed: float = 0.5, *, random_state: Any = None) -> Bunch:
     """Hide whole blocks of columns, row by row: panels of a clinic, pages of a form.
 
-    Every row sees each block with probability `share_observed`, independently, given that it sees at least one (Hazan, Livni,
-    Mansour 2015, Section 5.1.2, with probability 1/3 and three blocks). O(blocks times entries).
+    Every row sees each block with probability `share_observed`, independently, given that it sees
+    at least one (Hazan, Livni, Mansour 2015, Section 5.1.2, with probability 1/3 and three blocks).
+    O(blocks times entries).
 
     Parameters
     ----------
     X : array-like of shape (n, d) or sparse matrix
         Complete table. What is missing in it (NaN; entries not stored) stays so.
     blocks : sequence of sequences of int
-        Column numbers of every block. A column of several blocks is seen with any of them, one in no block always.
+        Column numbers of every block. A column of several blocks is seen with any of them, one in
+        no block always.
     share_observed : float, default=0.5
         Probability that a block is seen, in (0, 1].
     random_state : int, RandomState or None, default=None
@@ -289,16 +301,18 @@ def hide_panels(
     weights: ArrayLike | None = None,
     random_state: Any = None,
 ) -> Bunch:
-    """Show every row one panel of columns only: versions of a questionnaire, laboratories with different assays.
+    """Show every row one panel of columns only: versions of a questionnaire, laboratories with
+    different assays.
 
-    Columns of different panels are never seen together but for those in several. O(panels times entries).
+    Columns of different panels are never seen together but for those in several. O(panels times
+    entries).
 
     Parameters
     ----------
     X : array-like of shape (n, d) or sparse matrix
     panels : int or sequence of sequences of int, default=2
-        Columns of every panel; a column in none is always seen. A number k: `overlap` of the columns, drawn at random, are in all
-        k panels, and the others are dealt out evenly.
+        Columns of every panel; a column in none is always seen. A number k: `overlap` of the
+        columns, drawn at random, are in all k panels, and the others are dealt out evenly.
     overlap : float, default=0.2
         Share of columns in all panels, in [0, 1]; read when `panels` is a number.
     weights : array-like of shape (k,) or None, default=None
@@ -318,14 +332,18 @@ def hide_panels(
     Raises
     ------
     TypeError, ValueError
-        When a panel names what is not a column, or weights are not k finite numbers of at least 0 with a positive sum.
+        When a panel names what is not a column, or weights are not k finite numbers of at least 0
+        with a positive sum.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar.datasets import hide_panels
     >>> data = hide_panels(np.ones((100, 10)), 2, overlap=0.2, random_state=0)
-    >>> np.unique(np.isfinite(data.data).sum(axis=1)), len(set(data.panels[0]) & set(data.panels[1]))
+    >>> (
+    ...     np.unique(np.isfinite(data.data).sum(axis=1)),
+    ...     len(set(data.panels[0]) & set(data.panels[1])),
+    ... )
     (array([6]), 2)
     """
     entries, rng = entries_of(X), generator(random_state)
@@ -343,10 +361,11 @@ def hide_panels(
 def load_breast_panels(
     *, share_observed: float = 0.5, random_state: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.str_], list[str]]:
-    """Wisconsin diagnostic breast cancer, 569 x 30, whose three panels of ten columns are seen or missed together.
+    """Wisconsin diagnostic breast cancer, 569 x 30, whose three panels of ten columns are seen or
+    missed together.
 
-    The panels are mean, standard error and worst value of the same ten measurements, so one says much about another:
-    real structure, with artificial missing entries.
+    The panels are mean, standard error and worst value of the same ten measurements, so one says
+    much about another: real structure, with artificial missing entries.
 
     Parameters
     ----------
@@ -377,9 +396,11 @@ def load_breast_panels(
 def load_digit_quadrants(
     *, n_rows: int = 900, share_observed: float = 0.5, random_state: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], list[str]]:
-    """Handwritten digits, 8 x 8 pixels, of which four cameras see a quadrant each, and some do not work.
+    """Handwritten digits, 8 x 8 pixels, of which four cameras see a quadrant each, and some do not
+    work.
 
-    The quadrants say different things, so that a missing one cannot be filled in from the others: real images, with artificial missing entries.
+    The quadrants say different things, so that a missing one cannot be filled in from the others:
+    real images, with artificial missing entries.
 
     Parameters
     ----------

@@ -12,9 +12,11 @@ FILE = Path(__file__).with_name("patients.csv.gz")
 
 
 def load_patients(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """400 patients of intensive care, 114 measurements of their first two days, and who died in hospital.
+    """400 patients of intensive care, 114 measurements of their first two days, and who died in
+    hospital.
 
-    The first rows of `fetch_dataset("physionet2012-set-a")`. 26 % of the cells are missing, by what doctors chose to measure.
+    The first rows of `fetch_dataset("physionet2012-set-a")`. 26 % of the cells are missing, by what
+    doctors chose to measure.
 
     Parameters
     ----------
@@ -26,8 +28,8 @@ def load_patients(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     Returns
     -------
     found : Bunch
-        What `fetch_dataset` returns, and `filename`: the path of a CSV, whose first column is the target,
-        "In-hospital_death".
+        What `fetch_dataset` returns, and `filename`: the path of a CSV, whose first column is the
+        target, "In-hospital_death".
 
     Examples
     --------

@@ -22,7 +22,7 @@ def apply(model: Any, X: Any, method: str = "predict") -> list[NDArray[Any]]:
     ----------
     model : fitted estimator
         Sent to every worker once.
-    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+    X : dask array or dataframe (n, d), Parquet folder, or iterable of tables or delayed ones
     method : str, default="predict"
 
     Returns
@@ -59,11 +59,12 @@ def _call(model: Any, shard: tuple[Any, Any], method: str) -> NDArray[Any]:
 
 
 def gram(X: Any, Y: Any = None, *, reference_scale: float, **options: Any) -> list[list[Any]]:
-    """Delayed blocks of the KARMA kernel between shards of X and of Y (default X), shapes (n_i, m_j).
+    """Delayed blocks of the KARMA kernel between shards of X and of Y (default X), shapes (n_i,
+    m_j).
 
     Parameters
     ----------
-    X, Y : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+    X, Y : dask array or dataframe (n, d), Parquet folder, or iterable of tables or delayed ones
         Rows of the two sides.
     reference_scale : float
         The count scale c, a number > 0; a shard cannot know the mean over all rows.
@@ -107,35 +108,39 @@ def _block(a: tuple[Any, Any], b: tuple[Any, Any], options: dict[str, Any]) -> N
 def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
     """Fit `POPCA` to shards, refinement included: what one machine makes of all rows, to rounding.
 
-    Rows stay with the workers. Counts, means, tables of sums over pairs (or products with the rows, where no table is formed) and
-    the steps of refinement are sums over rows, added in a tree of fixed shape, so that the result does not depend on who finishes
-    first.
+    Rows stay with the workers. Counts, means, tables of sums over pairs (or products with the rows,
+    where no table is formed) and the steps of refinement are sums over rows, added in a tree of
+    fixed shape, so that the result does not depend on who finishes first.
 
     Parameters
     ----------
     model : POPCA
         robust=None, and n_components not "holdout". It is not changed.
-    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+    X : dask array or dataframe (n, d), Parquet folder, or iterable of tables or delayed ones
     keep : bool, default=True
-        Whether workers hold rows between steps, in float64 beside what they read, or read shards again: four times for a table,
-        and at every step of refinement or product.
+        Whether workers hold rows between steps, in float64 beside what they read, or read shards
+        again: four times for a table, and at every step of refinement or product.
 
     Returns
     -------
     fitted : POPCA
-        As after `fit` on all rows, tested to 1e-10 (1e-8 after refinement; diagnostics_["lambda_min"] is rough without a
-        table); with a table `merge` and `partial_fit` go on from it.
+        As after `fit` on all rows, tested to 1e-10 (1e-8 after refinement;
+        diagnostics_["lambda_min"] is rough without a table); with a table `merge` and `partial_fit`
+        go on from it.
 
     Raises
     ------
     ValueError
-        As `POPCA.fit_parts` and `fit`, with the number of the shard; shards without rows, or with other columns than the first.
+        As `POPCA.fit_parts` and `fit`, with the number of the shard; shards without rows, or with
+        other columns than the first.
 
     Notes
     -----
-    Once, 24 d^2 bytes for the table from every shard, and from every sum of four; or 8 d bytes for each of eight or more vectors both
-    ways some 10 times without a table (times the width of the weights' division, one or two for columns seen alike). Then for k components, a step of refinement
-    sends at most 4 d (k + 1) (k + 4) bytes both ways. Time as of `fit`, divided by the workers; the decomposition is made here.
+    Once, 24 d^2 bytes for the table from every shard, and from every sum of four; or 8 d bytes for
+    each of eight or more vectors both ways some 10 times without a table (times the width of the
+    weights' division, one or two for columns seen alike). Then for k components, a step of
+    refinement sends at most 4 d (k + 1) (k + 4) bytes both ways. Time as of `fit`, divided by the
+    workers; the decomposition is made here.
 
     Examples
     --------
@@ -153,41 +158,43 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
 
 
 def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRMRegressor:
-    """Fit `SLRMRegressor` by EM or alternating least squares to shards: what one machine makes of all rows, to rounding.
+    """Fit `SLRMRegressor` by EM or alternating least squares to shards: what one machine makes of
+    all rows, to rounding.
 
-    Rows stay with the workers. Means and scales of columns, products for the start, the sums of a step, and the regression of
-    labels with its leave-one-out errors are sums over rows, added in a tree of fixed shape, so that the result does not depend on
-    who finishes first.
+    Rows stay with the workers. Means and scales of columns, products for the start, the sums of a
+    step, and the regression of labels with its leave-one-out errors are sums over rows, added in a
+    tree of fixed shape, so that the result does not depend on who finishes first.
 
     Parameters
     ----------
     model : SLRMRegressor
-        With solver="em" or "als". `random_state`, `n_jobs` (threads of a task) and `verbose` (steps, printed here) count too. It
-        is not changed.
-    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+        With solver="em" or "als". `random_state`, `n_jobs` (threads of a task) and `verbose`
+        (steps, printed here) count too. It is not changed.
+    X : dask array or dataframe (n, d), Parquet folder, or iterable of tables or delayed ones
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column that holds the labels.
         Labels of every shard, (n_i,) or (n_i, targets), NaN where unknown.
     keep : bool, default=True
-        Whether workers hold the standardised rows between steps, twice their size, or read and standardise shards again.
+        Whether workers hold the standardised rows between steps, twice their size, or read and
+        standardise shards again.
 
     Returns
     -------
     fitted : SLRMRegressor
-        As after `fit` on all rows: float64 values agree to rounding that EM carries on, tested to 1e-8; the column means of
-        float32 values are rounded differently, tested to 1e-5.
+        As after `fit` on all rows: float64 values agree to rounding that EM carries on, tested to
+        1e-8; the column means of float32 values are rounded differently, tested to 1e-5.
 
     Raises
     ------
     ValueError
-        As `SLRMRegressor.fit_parts` and `fit`, with the number of the shard; shards without rows, without labels, or with other
-        columns or targets than the first.
+        As `SLRMRegressor.fit_parts` and `fit`, with the number of the shard; shards without rows,
+        without labels, or with other columns or targets than the first.
 
     Notes
     -----
-    For D columns, d components and k = d + 1 (k = d with center=False), a step sends 8 D k bytes to every shard, and from every
-    shard, and from every sum of four, 8 D (k (k + 1) / 2 + k); the start sends 8 D (d + 20) bytes both ways, five times. Time as of
-    `fit`, divided by the workers.
+    For D columns, d components and k = d + 1 (k = d with center=False), a step sends 8 D k bytes to
+    every shard, and from every shard, and from every sum of four, 8 D (k (k + 1) / 2 + k); the
+    start sends 8 D (d + 20) bytes both ways, five times. Time as of `fit`, divided by the workers.
 
     Examples
     --------
@@ -209,17 +216,19 @@ def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRM
 
 
 def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 1, first_rows: int = 1000) -> Any:
-    """Fit `KarmaOnlineClassifier` or `KarmaOnlineRegressor` on the weight table to shards, by averaging.
+    """Fit `KarmaOnlineClassifier` or `KarmaOnlineRegressor` on the weight table to shards, by
+    averaging.
 
-    The first rows of the first shard settle columns and kernel. In a round every shard is passed once, from the average of the
-    round before, and the tables are averaged with their rows as weights. That is not what one machine makes of all rows:
-    docs/measured/karma-solvers.md, "Threads", has the loss in accuracy.
+    The first rows of the first shard settle columns and kernel. In a round every shard is passed
+    once, from the average of the round before, and the tables are averaged with their rows as
+    weights. That is not what one machine makes of all rows: docs/measured/karma-solvers.md,
+    "Threads", has the loss in accuracy.
 
     Parameters
     ----------
     model : KarmaOnlineClassifier or KarmaOnlineRegressor
         gamma 1, 2 or 3, and no budget. Set `rho` to 1 / (C N) for N rows in all. It is not changed.
-    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+    X : dask array or dataframe (n, d), Parquet folder, or iterable of tables or delayed ones
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column that holds the labels.
     classes : sequence, default=None
@@ -237,7 +246,8 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     Raises
     ------
     ValueError
-        A model without a weight table; a classifier without `classes`, or a regressor with them; as `partial_fit` and `average_states`.
+        A model without a weight table; a classifier without `classes`, or a regressor with them; as
+        `partial_fit` and `average_states`.
 
     Examples
     --------
@@ -247,7 +257,9 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(3000, 4))
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> fitted = fit_karma(KarmaOnlineClassifier(), [X[:1500], X[1500:]], [y[:1500], y[1500:]], classes=[0, 1])
+    >>> fitted = fit_karma(
+    ...     KarmaOnlineClassifier(), [X[:1500], X[1500:]], [y[:1500], y[1500:]], classes=[0, 1]
+    ... )
     >>> bool(fitted.score(X, y) > 0.95)
     True
     """

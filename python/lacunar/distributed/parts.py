@@ -33,10 +33,11 @@ def shards(X: Any, y: Any = None) -> list[Any]:
 
     Parameters
     ----------
-    X : dask array (n, d), dask dataframe, path of a folder of Parquet files with wide rows, or iterable of tables or delayed tables
-        Tables are arrays with NaN, frames, sparse matrices, `Observed` or paths: of a Parquet file where it ends in .parquet, of an
-        `Observed` file otherwise. An array is cut by rows only. Of a folder all .parquet files in it and in folders below are
-        shards, in the order of their paths; what begins with "." or "_" is left out.
+    X : dask array or dataframe (n, d), Parquet folder, or iterable of tables or delayed ones
+        Tables are arrays with NaN, frames, sparse matrices, `Observed` or paths: of a Parquet file
+        where it ends in .parquet, of an `Observed` file otherwise. An array is cut by rows only. Of
+        a folder all .parquet files in it and in folders below are shards, in the order of their
+        paths; what begins with "." or "_" is left out.
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column of a frame or Parquet file that holds the labels.
 
@@ -48,8 +49,9 @@ def shards(X: Any, y: Any = None) -> list[Any]:
     Raises
     ------
     ValueError
-        Here: as many pieces of y as of X are not there, or none; folders named column=value, whose column no file holds. When a
-        pair is computed, with its number: no rows, other than one label a row, a column name for what has no such column.
+        Here: as many pieces of y as of X are not there, or none; folders named column=value, whose
+        column no file holds. When a pair is computed, with its number: no rows, other than one
+        label a row, a column name for what has no such column.
 
     Examples
     --------

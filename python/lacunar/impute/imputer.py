@@ -33,8 +33,9 @@ _UNKNOWN = 0.5  # weight of the forest where no hidden entries choose it
 class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """One completed table, of the same kind: for a look, a picture, or a tool that takes no gaps.
 
-    Every missing cell becomes what is expected of it given the rest of its row: a number within the range observed, or the
-    likeliest level. Names, index, types, categories and their order, booleans, dates and whole numbers stay.
+    Every missing cell becomes what is expected of it given the rest of its row: a number within the
+    range observed, or the likeliest level. Names, index, types, categories and their order,
+    booleans, dates and whole numbers stay.
 
     Parameters
     ----------
@@ -48,9 +49,10 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     Attributes
     ----------
     imputed_ : dict of lists
-        How well observed entries came back that were hidden, by "column": its "kind", the numbers of "missing" and of "hidden" entries,
-        the share of the variance "explained" (1 is perfect, 0 no better than the mean or the usual shares of levels), the "error" (root
-        mean squared in units of the column, of dates in days, or the share of wrong levels) and "forest_weight".
+        How well observed entries came back that were hidden, by "column": its "kind", the numbers
+        of "missing" and of "hidden" entries, the share of the variance "explained" (1 is perfect, 0
+        no better than the mean or the usual shares of levels), the "error" (root mean squared in
+        units of the column, of dates in days, or the share of wrong levels) and "forest_weight".
         `pandas.DataFrame(imputer.imputed_)` shows it.
     columns_ : list of Column
         What each column holds: name, kind and levels.
@@ -59,7 +61,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     table_ : ndarray of shape (n, p)
         The training table as the models see it, from which the forests are grown.
     location_, covariance_ : ndarrays of shape (p,), (p, p)
-        The Gaussian of the standardised table; absent beyond 100 columns, where `posterior_` is of low rank.
+        The Gaussian of the standardised table; absent beyond 100 columns, where `posterior_` is of
+        low rank.
     posterior_ : LowRankPosterior
     forest_weight_ : ndarray of shape (d,)
     seed_ : int
@@ -77,19 +80,23 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     Warns
     -----
     UserWarning
-        Columns without observed entries, and text of more than 50 levels, which stay missing; levels of new rows that fit never saw.
+        Columns without observed entries, and text of more than 50 levels, which stay missing;
+        levels of new rows that fit never saw.
 
     See Also
     --------
-    MultipleImputer : Several tables, for coefficients, tests and intervals, which one filled table makes too sure.
+    MultipleImputer : Several tables, for coefficients, tests and intervals, which one filled table
+        makes too sure.
     lacunar.learner.LacunarClassifier : Predicts from missing values as they are.
     lacunar.lowrank.LowRankImputer : Large and sparse tables of numbers.
 
     Notes
     -----
-    Expected values are a weighted mean, column by column, of the joint Gaussian of all columns, learned by EM, and of a forest of 25
-    extremely randomised trees on completed rows. The weight is the one that gives back a tenth of the observed entries best, which
-    are hidden for that; of a column without missing entries it is the mean of the others. Ties between levels go to the first.
+    Expected values are a weighted mean, column by column, of the joint Gaussian of all columns,
+    learned by EM, and of a forest of 25 extremely randomised trees on completed rows. The weight is
+    the one that gives back a tenth of the observed entries best, which are hidden for that; of a
+    column without missing entries it is the mean of the others. Ties between levels go to the
+    first.
 
     Examples
     --------
@@ -328,7 +335,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         return np.rint(values) if target.whole else values
 
     def probabilities(self, X: Any) -> dict[str, Floats]:
-        """Probabilities of the levels of every column of levels or booleans: 1 for the one that a row shows.
+        """Probabilities of the levels of every column of levels or booleans: 1 for the one that a
+        row shows.
 
         Parameters
         ----------
@@ -337,7 +345,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         Returns
         -------
         probabilities : dict of ndarray of shape (m, levels)
-            By name of the column, in the order of `columns_[j].levels`; 0 for all where a row has a level that fit never saw.
+            By name of the column, in the order of `columns_[j].levels`; 0 for all where a row has a
+            level that fit never saw.
         """
         check_is_fitted(self, "forest_weight_")
         table = read_table(self, X, reset=False)

@@ -47,9 +47,10 @@ _WIDEST = 500  # columns among which identities are looked for
 class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     """Several completed tables by chained equations, and conclusions pooled over them.
 
-    One completed table takes its filled values for observed ones, and its standard errors come out too small. Here every missing
-    cell is drawn `n_imputations` times, given all other columns, with models whose parameters are drawn too; `analyse` fits a model to
-    each table and pools the results by Rubin's rules.
+    One completed table takes its filled values for observed ones, and its standard errors come out
+    too small. Here every missing cell is drawn `n_imputations` times, given all other columns, with
+    models whose parameters are drawn too; `analyse` fits a model to each table and pools the
+    results by Rubin's rules.
 
     Parameters
     ----------
@@ -58,17 +59,20 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     sweeps : int, default=10
         How often every column is drawn in turn before a chain's table is taken.
     method : {"pmm", "norm"} or dict, default="pmm"
-        How numbers are drawn. "pmm", predictive mean matching: the value of one of the rows whose predictions are nearest, so that
-        skewed columns stay skewed and whole numbers whole. "norm": a normal draw, within `bounds`. A dict has a method for each column
-        that it names: "pmm" or "norm" for numbers, "multinomial" or "ordered" (proportional odds) for levels.
+        How numbers are drawn. "pmm", predictive mean matching: the value of one of the rows whose
+        predictions are nearest, so that skewed columns stay skewed and whole numbers whole. "norm":
+        a normal draw, within `bounds`. A dict has a method for each column that it names: "pmm" or
+        "norm" for numbers, "multinomial" or "ordered" (proportional odds) for levels.
     n_donors : int, default=5
-        Rows from which matching draws, at most: predictions further off than a fifth of the standard deviation of the residuals are left
-        out, but for the nearest. Without that, draws at the ends of the range lie nearer to the mean, and coefficients nearer to 0.
+        Rows from which matching draws, at most: predictions further off than a fifth of the
+        standard deviation of the residuals are left out, but for the nearest. Without that, draws
+        at the ends of the range lie nearer to the mean, and coefficients nearer to 0.
     ridge : float, default=1e-5
         Added to the diagonal of least squares, as a share of it.
     predictors : dict, default=None
-        For columns that it names, the list of columns from which they are drawn. None, and of other columns: all, or the most
-        correlated ones, at most a third as many as the column has observed rows.
+        For columns that it names, the list of columns from which they are drawn. None, and of other
+        columns: all, or the most correlated ones, at most a third as many as the column has
+        observed rows.
     keep_missing : list of str, default=None
         Columns that predict others, and whose own missing cells stay missing.
     not_predictors : list of str, default=None
@@ -76,8 +80,9 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     bounds : dict, default=None
         Columns of numbers to (low, high), None for an open end. Draws stay within.
     passive : dict, default=None
-        Columns of numbers to formulas of other columns, such as {"s": "a + b"}: their missing cells follow from the others. Formulas
-        have numbers, names of columns, ``+ - * / **``, parentheses, log, exp, sqrt and abs.
+        Columns of numbers to formulas of other columns, such as {"s": "a + b"}: their missing cells
+        follow from the others. Formulas have numbers, names of columns, ``+ - * / **``,
+        parentheses, log, exp, sqrt and abs.
     n_jobs : int, default=None
         Chains at once. The draws are the same for any number.
     random_state : int, RandomState or None, default=None
@@ -90,16 +95,20 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     columns_ : list of Column
         What each column holds: name, kind and levels.
     convergence_ : ndarray of shape (d,)
-        Square root of the variance between chains over that within, of means of drawn values in the second half of the sweeps; near 1
-        where the sweeps have settled, NaN for a column without draws.
+        Square root of the variance between chains over that within, of means of drawn values in the
+        second half of the sweeps; near 1 where the sweeps have settled, NaN for a column without
+        draws.
     traces_ : ndarray of shape (n_imputations, sweeps, d)
-        Means of the drawn values of each column (of places of levels) by chain and sweep; NaN for a column without draws.
+        Means of the drawn values of each column (of places of levels) by chain and sweep; NaN for a
+        column without draws.
     imputed_ : list of ndarray of shape (n_imputations, missing) or None
-        Drawn values of each column of the training table; places of levels, and microseconds since 1970 for dates.
+        Drawn values of each column of the training table; places of levels, and microseconds since
+        1970 for dates.
     learned_ : list of Learned
         Scale and sample of values of each column.
     models_ : list of dict or None
-        Parameters of the last sweep, by column, and of matching columns donors: what fills new rows.
+        Parameters of the last sweep, by column, and of matching columns donors: what fills new
+        rows.
     seeds_ : ndarray of shape (n_imputations,)
     rows_ : str
         Digest of the training table.
@@ -110,15 +119,17 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        Infinite numbers; a parameter that names no column of X; bounds that observed values break; a formula that gives no number.
+        Infinite numbers; a parameter that names no column of X; bounds that observed values break;
+        a formula that gives no number.
     TypeError
         Sparse matrices, `Observed` tables and files: every cell is filled, so the table is dense.
 
     Warns
     -----
     UserWarning
-        Columns without observed entries, and text of more than 50 levels, which stay missing; sweeps that have not settled; columns
-        that others give exactly, whose identity draws do not keep.
+        Columns without observed entries, and text of more than 50 levels, which stay missing;
+        sweeps that have not settled; columns that others give exactly, whose identity draws do not
+        keep.
 
     See Also
     --------
@@ -127,11 +138,13 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Booleans and levels are drawn from logistic and multinomial models with normal priors, with drawn parameters; from 9 levels on
-    one against the rest. Ordered are pandas' ordered categories, Arrow's ordered dictionaries and polars' Enum. Dates are numbers that
-    are matched. Levels that no row shows stay in the type of the column and are never drawn. A constant column is filled with its
-    constant. To predict, take `lacunar.learner.LacunarClassifier`, which learns from missing values as they are.
-    van Buuren, "Flexible Imputation of Missing Data", 2018. O(m sweeps (n p^2 + p^4)) for p columns of numbers.
+    Booleans and levels are drawn from logistic and multinomial models with normal priors, with
+    drawn parameters; from 9 levels on one against the rest. Ordered are pandas' ordered categories,
+    Arrow's ordered dictionaries and polars' Enum. Dates are numbers that are matched. Levels that
+    no row shows stay in the type of the column and are never drawn. A constant column is filled
+    with its constant. To predict, take `lacunar.learner.LacunarClassifier`, which learns from
+    missing values as they are. van Buuren, "Flexible Imputation of Missing Data", 2018. O(m sweeps
+    (n p^2 + p^4)) for p columns of numbers.
 
     Examples
     --------
@@ -211,7 +224,8 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : frame (pandas, polars, Arrow) or array-like, shape (n, d)
-            NaN, None and NA are missing. Include the outcome of the analysis that follows, or its coefficients will be too small.
+            NaN, None and NA are missing. Include the outcome of the analysis that follows, or its
+            coefficients will be too small.
         y : ignored
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows in every model; rows of weight 0 are filled and teach nothing.
@@ -304,11 +318,12 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : frame or array-like, shape (m, d), default=None
-            New rows, which are drawn by the models of the training table, all of them together. None, and the training table itself,
-            give the draws of `fit`.
+            New rows, which are drawn by the models of the training table, all of them together.
+            None, and the training table itself, give the draws of `fit`.
         delta : dict, default=None
-            Columns of numbers to what is added to their drawn values: entries that are missing because of their own values lie off what
-            the others say, and a conclusion holds for as long as it survives such shifts.
+            Columns of numbers to what is added to their drawn values: entries that are missing
+            because of their own values lie off what the others say, and a conclusion holds for as
+            long as it survives such shifts.
 
         Returns
         -------
@@ -389,8 +404,9 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         analysis : callable
-            Takes a completed table; returns a result with `params` and `cov_params()`, as statsmodels has them, or one of lifelines, or a
-            tuple (estimate, covariance), or an array of predictions, as in `pool`.
+            Takes a completed table; returns a result with `params` and `cov_params()`, as
+            statsmodels has them, or one of lifelines, or a tuple (estimate, covariance), or an
+            array of predictions, as in `pool`.
         X : frame or array-like, shape (m, d), default=None
             As in `draws`.
         delta : dict, default=None

@@ -137,11 +137,13 @@ def pool(results: Iterable[Any]) -> PooledResult:
     Parameters
     ----------
     results : iterable of at least two results
-        Each has `params` and `cov_params()`, as in statsmodels, or `params_` and `variance_matrix_`, as in lifelines; or it is a tuple
-        (estimate, covariance) or (estimate, covariance, degrees of freedom), where the estimate is a number or an array (k,) and the
-        covariance an array (k, k), or of variances (k,). An array or series of numbers alone, (k,) or (k, classes), are predictions, such as
-        those of a scikit-learn estimator that was fitted to the table: their means are pooled, and `std_error` is what missing cells alone
-        make uncertain.
+        Each has `params` and `cov_params()`, as in statsmodels, or `params_` and
+        `variance_matrix_`, as in lifelines; or it is a tuple (estimate, covariance) or (estimate,
+        covariance, degrees of freedom), where the estimate is a number or an array (k,) and the
+        covariance an array (k, k), or of variances (k,). An array or series of numbers alone, (k,)
+        or (k, classes), are predictions, such as those of a scikit-learn estimator that was fitted
+        to the table: their means are pooled, and `std_error` is what missing cells alone make
+        uncertain.
 
     Returns
     -------
@@ -150,14 +152,16 @@ def pool(results: Iterable[Any]) -> PooledResult:
     Warns
     -----
     UserWarning
-        Where the draws are too few for the fraction of information that is missing: another set of as many would give a standard
-        error that differs by more than a tenth. The warning says how many are needed.
+        Where the draws are too few for the fraction of information that is missing: another set of
+        as many would give a standard error that differs by more than a tenth. The warning says how
+        many are needed.
 
     Notes
     -----
-    Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987; degrees of freedom of Barnard and Rubin, "Small-sample degrees of
-    freedom with multiple imputation", 1999, from the `df_resid` of the results, infinite where they have none; number of draws of von
-    Hippel, "How many imputations do you need?", 2020.
+    Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987; degrees of freedom of Barnard and
+    Rubin, "Small-sample degrees of freedom with multiple imputation", 1999, from the `df_resid` of
+    the results, infinite where they have none; number of draws of von Hippel, "How many imputations
+    do you need?", 2020.
 
     Examples
     --------

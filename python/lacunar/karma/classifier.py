@@ -29,46 +29,52 @@ _FOLDS, _MOST_CROSSED = 5, 1000  # rows of folds that are solved again
 class KarmaClassifier(KarmaLabels, KarmaBatch):
     """Classifier on partially observed rows, with the kernel of Hazan, Livni and Mansour.
 
-    Every row is compared with every other on the entries that both have: with s the inner product over the n common
-    entries, a constant column of ones among them, the kernel is (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_,
-    Theorem 4). No value is filled in; `gamma=1` equals imputation by the column mean, a larger gamma lets the model differ by which
-    entries are observed.
+    Every row is compared with every other on the entries that both have: with s the inner product
+    over the n common entries, a constant column of ones among them, the kernel is (s + a n) g(n /
+    c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_, Theorem 4). No value is filled in; `gamma=1`
+    equals imputation by the column mean, a larger gamma lets the model differ by which entries are
+    observed.
 
     Parameters
     ----------
     gamma : float, default=2
-        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful. Between integers the
-        kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+        Between integers the kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
     C : float, default=1.0
-        Weight of the summed loss against 1/2 ||v||^2, > 0. It is not divided by n or by the weights. With
-        `normalize="trace"` the best values lie between 1e-3 and 1e3.
+        Weight of the summed loss against 1/2 ||v||^2, > 0. It is not divided by n or by the
+        weights. With `normalize="trace"` the best values lie between 1e-3 and 1e3.
     loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"}, default="squared"
-        "squared" is solved in closed form, one class against the rest, and is at least as good as the others on most
-        tables. "crammer_singer" treats all classes in one problem; where the best class has probability below 1/2
-        its optimum is near v = 0, so prefer the others on noisy labels.
+        "squared" is solved in closed form, one class against the rest, and is at least as good as
+        the others on most tables. "crammer_singer" treats all classes in one problem; where the
+        best class has probability below 1/2 its optimum is near v = 0, so prefer the others on
+        noisy labels.
     indicators : bool, default=False
         a above: whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean number of observed entries of a training row.
-        None divides nothing, c = 1: the kernel as [1]_ has it.
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean
+        number of observed entries of a training row. None divides nothing, c = 1: the kernel as
+        [1]_ has it.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
     solver : {"auto", "gram", "primal"}, default="auto"
-        "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
-        a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
-        and measurements: docs/measured/karma-solvers.md). From 20,000 rows on "auto" does not go to the minimum: its weight
-        table goes from C / 100 to C / 10 and C as long as the loss of rows that are held out falls, then learns these rows
-        too. `solver="primal"` goes to the minimum.
+        "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for
+        gamma 1, 2 or 3, in O(o^2) a row of o entries. "auto" picks by rows, columns, observed
+        entries, gamma and memory; `solver_` says which ran (rule and measurements:
+        docs/measured/karma-solvers.md). From 20,000 rows on "auto" does not go to the minimum: its
+        weight table goes from C / 100 to C / 10 and C as long as the loss of rows that are held out
+        falls, then learns these rows too. `solver="primal"` goes to the minimum.
     tol : float, default=1e-3
-        Relative duality gap at which the iterative losses and "primal" stop. Below 1e-4, and for the squared loss, the weight
-        table is float64, else float32.
+        Relative duality gap at which the iterative losses and "primal" stop. Below 1e-4, and for
+        the squared loss, the weight table is float64, else float32.
     max_iter : int, default=1000
         Their most passes over the rows.
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     random_state : int, RandomState or None, default=None
         Order of the rows of "primal", and which rows calibrate probabilities. None is a fixed draw.
     n_jobs : int, default=None
@@ -81,7 +87,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     classes_ : ndarray of shape (k,)
         Labels, sorted.
     solver_ : str
-        "gram" or "primal". The attributes of kept rows are those of "gram", `state_` and `gap_` those of "primal".
+        "gram" or "primal". The attributes of kept rows are those of "gram", `state_` and `gap_`
+        those of "primal".
     dual_coef_ : ndarray of shape (n_support, 1 or k)
         Coefficients of the kept rows, one column for two classes.
     support_ : ndarray of shape (n_support,)
@@ -112,8 +119,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, missing labels, negative or all-zero weights, a solver that the kernel or loss does
-        not have. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries, missing labels, negative or all-zero weights, a solver that the
+        kernel or loss does not have. In `predict`: other columns than in `fit`.
 
     Warns
     -----
@@ -127,26 +134,34 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
 
     Notes
     -----
-    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere, in column means, kernel scale and
-    loss; weight 0 removes the row. One class only gives a constant predictor. A row with nothing observed gets
-    the value of the constant column. "gram" takes O(n^2) memory and O(n^3) time for the squared loss; "primal" O(d^2)
-    memory and O(n o^2) a sweep for gamma 2. Probabilities are calibrated on values of rows that were left out: exactly, one by one (of a row of weight 2 one of
-    both), for the squared loss over a Gram (300 rows, or a third of them if that is more); 2 % of the rows, without which "primal" goes on for some
-    sweeps; of 5 folds, or so many of them as have 1,000 rows, for other losses over a Gram. `normalize=None` and the hinge (for more than two classes
-    "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/papers.md.
+    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere, in column
+    means, kernel scale and loss; weight 0 removes the row. One class only gives a constant
+    predictor. A row with nothing observed gets the value of the constant column. "gram" takes
+    O(n^2) memory and O(n^3) time for the squared loss; "primal" O(d^2) memory and O(n o^2) a sweep
+    for gamma 2. Probabilities are calibrated on values of rows that were left out: exactly, one by
+    one (of a row of weight 2 one of both), for the squared loss over a Gram (300 rows, or a third
+    of them if that is more); 2 % of the rows, without which "primal" goes on for some sweeps; of 5
+    folds, or so many of them as have 1,000 rows, for other losses over a Gram. `normalize=None` and
+    the hinge (for more than two classes "crammer_singer") are (3) of [1]_, solved exactly as in its
+    section 5; departures of the defaults: docs/papers.md.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar import KarmaClassifier
     >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
-    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict([[np.nan, 3.0], [-2.0, np.nan]])
+    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict(
+    ...     [[np.nan, 3.0], [-2.0, np.nan]]
+    ... )
     array(['yes', 'no'], dtype='<U3')
-    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict_proba([[np.nan, 3.0], [-2.0, np.nan]]).round(1)
+    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict_proba(
+    ...     [[np.nan, 3.0], [-2.0, np.nan]]
+    ... ).round(1)
     array([[0., 1.],
            [1., 0.]])
     """

@@ -301,9 +301,10 @@ def _imputes_zero(entry: Entry) -> bool:
 class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     """Kernel classifier whose kernels and C are chosen by exact leave-one-out, with probabilities.
 
-    Successive halving: all kernels on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
-    that are within 5 % of the best squared error (classes coded +-1, one against the rest) are fitted to all rows and
-    averaged. Every error is exact leave-one-out, from one Cholesky factorisation.
+    Successive halving: all kernels on 400 rows, the better ones on `max_search_rows` with a line
+    search in C, and of those the `average` best that are within 5 % of the best squared error
+    (classes coded +-1, one against the rest) are fitted to all rows and averaged. Every error is
+    exact leave-one-out, from one Cholesky factorisation.
 
     Parameters
     ----------
@@ -314,29 +315,34 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     n_jobs : int, default=None
         Threads of the kernel and of the search. None is 1, -1 all processors.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
-        How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
-        folds, plain ones where a class has fewer members.
+        How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_.
+        Integers make stratified folds, plain ones where a class has fewer members.
     max_search_rows : int, default=1000
-        Rows of the second rung, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
-        drawn as landmarks; above 20,000 the best kernel of gamma 2, or the default one, is fitted as a weight table to 98 %
-        of the rows, and the others choose between the two.
+        Rows of the second rung, drawn at random; the winners are fitted to all rows. Above 5,000
+        they are fitted through 1,500 rows drawn as landmarks; above 20,000 the best kernel of gamma
+        2, or the default one, is fitted as a weight table to 98 % of the rows, and the others
+        choose between the two.
     average : int, default=4
         Most kernels that are averaged.
     kernels : {"auto", "karma"}, default="auto"
-        "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
-        missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
-        Laplace kernels of rows filled by column means, beside their masks. "karma" is KARMA's kernels alone.
+        "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns
+        that are expanded, missing entries stay missing: a Gaussian of every column's values, and
+        one indicator a level where a column has at most 8; and Gaussian and Laplace kernels of rows
+        filled by column means, beside their masks. "karma" is KARMA's kernels alone.
     random_state : int, RandomState or None, default=None
-        Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
+        Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is
+        a fixed draw.
     verbose : int, default=0
         1 prints what was chosen.
 
@@ -359,7 +365,8 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     zero_imputation_score_ : float
         Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second rung.
     cv_results_ : dict of arrays
-        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with rung and n_rows of a trial.
+        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and
+        rank_test_score; with rung and n_rows of a trial.
     calibration_ : ndarray of shape (2,) or (k + 1,)
         a and b of `predict_proba`.
     n_iter_ : int
@@ -375,18 +382,22 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
 
     Notes
     -----
-    2 n^3 / 3 flops a factorisation: two or three of 400 rows for each of some 80 kernels, about four of 1,000 for each of ten, one of all
-    rows for each kernel that is averaged. `sample_weight` means repetition, but leave-one-out leaves a row out with its whole weight.
+    2 n^3 / 3 flops a factorisation: two or three of 400 rows for each of some 80 kernels, about
+    four of 1,000 for each of ten, one of all rows for each kernel that is averaged. `sample_weight`
+    means repetition, but leave-one-out leaves a row out with its whole weight.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar import KarmaClassifierCV
-    >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [1.0, 2.0], [-1.0, np.nan], [np.nan, -2.0], [-1.5, -1.0]])
+    >>> X = np.array(
+    ...     [[2.0, np.nan], [1.5, 1.0], [1.0, 2.0], [-1.0, np.nan], [np.nan, -2.0], [-1.5, -1.0]]
+    ... )
     >>> model = KarmaClassifierCV().fit(X, ["yes", "yes", "yes", "no", "no", "no"])
     >>> model.predict([[np.nan, 3.0], [-2.0, np.nan]])
     array(['yes', 'no'], dtype='<U3')
@@ -487,9 +498,10 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
 class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     """Kernel regressor whose kernels and C are chosen by exact leave-one-out.
 
-    Successive halving: all kernels on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
-    that are within 5 % of the best squared error are fitted to all rows and averaged. Every error is exact leave-one-out, from one
-    Cholesky factorisation.
+    Successive halving: all kernels on 400 rows, the better ones on `max_search_rows` with a line
+    search in C, and of those the `average` best that are within 5 % of the best squared error are
+    fitted to all rows and averaged. Every error is exact leave-one-out, from one Cholesky
+    factorisation.
 
     Parameters
     ----------
@@ -500,26 +512,31 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed.
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     n_jobs : int, default=None
         Threads of the kernel and of the search. None is 1, -1 all processors.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_.
     max_search_rows : int, default=1000
-        Rows of the second rung, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
-        drawn as landmarks; above 20,000 the best kernel of gamma 2, or the default one, is fitted as a weight table to 98 %
-        of the rows, and the others choose between the two.
+        Rows of the second rung, drawn at random; the winners are fitted to all rows. Above 5,000
+        they are fitted through 1,500 rows drawn as landmarks; above 20,000 the best kernel of gamma
+        2, or the default one, is fitted as a weight table to 98 % of the rows, and the others
+        choose between the two.
     average : int, default=4
         Most kernels that are averaged.
     kernels : {"auto", "karma"}, default="auto"
-        "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
-        missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
-        Laplace kernels of rows filled by column means, beside their masks. "karma" is KARMA's kernels alone.
+        "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns
+        that are expanded, missing entries stay missing: a Gaussian of every column's values, and
+        one indicator a level where a column has at most 8; and Gaussian and Laplace kernels of rows
+        filled by column means, beside their masks. "karma" is KARMA's kernels alone.
     random_state : int, RandomState or None, default=None
-        Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
+        Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is
+        a fixed draw.
     verbose : int, default=0
         1 prints what was chosen.
 
@@ -540,7 +557,8 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     zero_imputation_score_ : float
         Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second rung.
     cv_results_ : dict of arrays
-        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with rung and n_rows of a trial.
+        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and
+        rank_test_score; with rung and n_rows of a trial.
     intercept_ : float or ndarray of shape (t,)
         Mean of y.
     n_features_in_ : int
@@ -554,18 +572,22 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
 
     Notes
     -----
-    2 n^3 / 3 flops a factorisation: two or three of 400 rows for each of some 80 kernels, about four of 1,000 for each of ten, one of all
-    rows for each kernel that is averaged. `sample_weight` means repetition, but leave-one-out leaves a row out with its whole weight.
+    2 n^3 / 3 flops a factorisation: two or three of 400 rows for each of some 80 kernels, about
+    four of 1,000 for each of ten, one of all rows for each kernel that is averaged. `sample_weight`
+    means repetition, but leave-one-out leaves a row out with its whole weight.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar import KarmaRegressorCV
-    >>> X = np.array([[2.0, np.nan], [1.0, 1.0], [-1.0, -1.0], [np.nan, -2.0], [1.5, 1.5], [np.nan, -0.5]])
+    >>> X = np.array(
+    ...     [[2.0, np.nan], [1.0, 1.0], [-1.0, -1.0], [np.nan, -2.0], [1.5, 1.5], [np.nan, -0.5]]
+    ... )
     >>> model = KarmaRegressorCV().fit(X, [4.0, 2.0, -2.0, -4.0, 3.0, -1.0])
     >>> bool(model.predict([[2.0, 2.0]])[0] > 1)
     True

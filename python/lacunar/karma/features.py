@@ -33,26 +33,30 @@ _ENTRIES = 2**17  # entries whose temporaries are held at once
 
 @whole_answers
 class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
-    """Features of partially observed rows whose inner products are KARMA's kernel, for any linear learner.
+    """Features of partially observed rows whose inner products are KARMA's kernel, for any linear
+    learner.
 
     Parameters
     ----------
     gamma : float, default=2
         Longest sequence of observed columns that features tell apart, >= 1.
     method : {"auto", "exact", "nystroem"}, default="auto"
-        "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o entries; "nystroem" dense
-        ones from kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where the
-        features of the rows given to `fit`, and one weight for each feature, fit in `memory_limit`.
+        "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o
+        entries; "nystroem" dense ones from kernel values with landmark rows, for any gamma. "auto"
+        is "exact" for gamma 1 and 2 where the features of the rows given to `fit`, and one weight
+        for each feature, fit in `memory_limit`.
     n_components : int, default=300
         Landmarks, at most the number of rows.
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows; numbers of common columns by the
-        mean number of observed entries of a training row. None divides nothing.
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; numbers of
+        common columns by the mean number of observed entries of a training row. None divides
+        nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in
-        all rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed.
     constant : bool, default=True
         Whether every row has a constant column of ones, always observed.
     memory_limit : int, default=2**31
@@ -74,8 +78,8 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
     whitening_ : ndarray of shape (n_landmarks, n_features_out)
         What kernel values with landmarks are multiplied by (Nystroem).
     approximation_error_ : float
-        Mean share of k(x, x) that the features miss, on up to 500 rows that are no landmarks; 0 for exact features,
-        NaN where every row is a landmark.
+        Mean share of k(x, x) that the features miss, on up to 500 rows that are no landmarks; 0 for
+        exact features, NaN where every row is a landmark.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
@@ -91,8 +95,9 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
 
     Notes
     -----
-    Exact features cost O(sum of o^2) time and memory, Nystroem O(n m o + n m^2) for m landmarks. Random sketches were
-    measured and lose to both, so there are none. Hazan, Livni, Mansour, ICML 2015, Theorem 4.
+    Exact features cost O(sum of o^2) time and memory, Nystroem O(n m o + n m^2) for m landmarks.
+    Random sketches were measured and lose to both, so there are none. Hazan, Livni, Mansour, ICML
+    2015, Theorem 4.
 
     Examples
     --------
@@ -101,7 +106,9 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
     >>> from sklearn.pipeline import make_pipeline
     >>> from lacunar.karma import KarmaFeatures
     >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
-    >>> make_pipeline(KarmaFeatures(), LogisticRegression()).fit(X, [1, 1, 0, 0]).predict([[np.nan, 3.0]])
+    >>> make_pipeline(KarmaFeatures(), LogisticRegression()).fit(X, [1, 1, 0, 0]).predict(
+    ...     [[np.nan, 3.0]]
+    ... )
     array([1])
     """
 
@@ -254,8 +261,8 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         return exact_features(self.kernel_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for
-        landmarks.
+        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0"
+        and so on for landmarks.
 
         Parameters
         ----------

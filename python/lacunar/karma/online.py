@@ -218,13 +218,14 @@ class KarmaOnline(KarmaBase):
         Parameters
         ----------
         model : KarmaClassifier or KarmaRegressor
-            Fitted, with the loss of this learner. Its solution counts as the mean of the iterates of its rows. It is not changed.
+            Fitted, with the loss of this learner. Its solution counts as the mean of the iterates
+            of its rows. It is not changed.
 
         Returns
         -------
         self
-            With the columns and the kernel of the model. After "gram" the kept rows are the stored rows; after "primal" the
-            stream goes on in a copy of the table, with the last iterate.
+            With the columns and the kernel of the model. After "gram" the kept rows are the stored
+            rows; after "primal" the stream goes on in a copy of the table, with the last iterate.
 
         Raises
         ------
@@ -358,10 +359,12 @@ class KarmaOnline(KarmaBase):
 
 
 class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
-    """Classifier by Algorithm 1 of Hazan, Livni and Mansour: one step a row, from tables, batches or dicts.
+    """Classifier by Algorithm 1 of Hazan, Livni and Mansour: one step a row, from tables, batches
+    or dicts.
 
-    The kernel is that of `KarmaClassifier`. A row that comes is predicted in time and memory that do not grow with the rows seen
-    (on the weight table, gamma 1, 2 or 3) or grow with those stored (any gamma, bounded by `budget`).
+    The kernel is that of `KarmaClassifier`. A row that comes is predicted in time and memory that
+    do not grow with the rows seen (on the weight table, gamma 1, 2 or 3) or grow with those stored
+    (any gamma, bounded by `budget`).
 
     Parameters
     ----------
@@ -370,32 +373,37 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default="hinge"
         One class against the rest.
     rho : float, default=None
-        rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of
-        `KarmaClassifier` is 1 / (rho n).
+        rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in
+        `partial_fit`; C of `KarmaClassifier` is 1 / (rho n).
     max_iter : int, default=1
         Passes of `fit` over the rows.
     budget : int, default=None
-        None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a slope. A number asks for rows, at most so many:
-        those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in state_["clock"][3], which bounds the change of
-        f(x) / sqrt(k(x, x)).
+        None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a
+        slope. A number asks for rows, at most so many: those of least |coef| sqrt(k(x, x)) leave.
+        What they were worth adds up in state_["clock"][3], which bounds the change of f(x) /
+        sqrt(k(x, x)).
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by the norm of both rows; numbers of common
-        columns by the mean number of observed entries of those rows. None divides nothing.
+        Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by
+        the norm of both rows; numbers of common columns by the mean number of observed entries of
+        those rows. None divides nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
-        A stream learns both from its first batch: a column of one value there is divided by the size of that value (at least 1), and one
-        that grows along the stream, as time stamps do, is better passed as differences.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed. A stream learns both from its first batch: a column of one value there is divided
+        by the size of that value (at least 1), and one that grows along the stream, as time stamps
+        do, is better passed as differences.
     class_weight : dict, default=None
         Weights of the classes by label.
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     random_state : int, RandomState or None, default=None
         Order of the rows in `fit`. None is a fixed one.
     n_jobs : int, default=None
-        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all processors.
+        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all
+        processors.
     verbose : int, default=0
         Whether passes and batches are reported.
 
@@ -408,12 +416,13 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     state_ : dict
         The weights, from which `partial_fit` goes on.
     recent_ : ndarray of shape (r, outputs + 2)
-        Of the last 1,000 rows learned (by `fit` in its first pass): values before they were learned, class and weight. They
-        calibrate `predict_proba`.
+        Of the last 1,000 rows learned (by `fit` in its first pass): values before they were
+        learned, class and weight. They calibrate `predict_proba`.
     n_rows_seen_ : int
         Rows learned from, as often as they were.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
-        Mean and standard deviation of every column, and whether values in it count; after `partial_fit` all do.
+        Mean and standard deviation of every column, and whether values in it count; after
+        `partial_fit` all do.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int
@@ -425,8 +434,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     Raises
     ------
     ValueError
-        Infinite entries, missing or new labels, negative or all-zero weights, other columns than in the first call.
-        `DivergedError`, which is a ValueError: values left the finite numbers.
+        Infinite entries, missing or new labels, negative or all-zero weights, other columns than in
+        the first call. `DivergedError`, which is a ValueError: values left the finite numbers.
 
     See Also
     --------
@@ -435,13 +444,15 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
     Notes
     -----
-    Step t has length 1 / (rho t), at most what the curvature of a squared loss allows. Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
-    near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
-    gamma 2, O(stored rows) kernel values on stored rows.
+    Step t has length 1 / (rho t), at most what the curvature of a squared loss allows. Predictions
+    are by the mean of the iterates with weights t. A weight scales a step, which is near repetition
+    of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on
+    the table of gamma 2, O(stored rows) kernel values on stored rows.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Algorithm 1.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Algorithm 1.
 
     Examples
     --------
@@ -516,8 +527,9 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Returns
         -------
         self
-            The first batch fixes column scales, count scale and trace, and is learned whole or not at all. After an error or an
-            interrupt in a later one its first rows are learned, each of them whole: `n_rows_seen_` says how many in all.
+            The first batch fixes column scales, count scale and trace, and is learned whole or not
+            at all. After an error or an interrupt in a later one its first rows are learned, each
+            of them whole: `n_rows_seen_` says how many in all.
         """
         self._learn(X, y, classes, sample_weight)
         return self
@@ -528,15 +540,17 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Parameters
         ----------
         batches : iterable of (X, y) or (X, y, sample_weight)
-            Rows, their answers and weights: what `lacunar.observed.read_batches` yields, or any generator.
+            Rows, their answers and weights: what `lacunar.observed.read_batches` yields, or any
+            generator.
         classes : array-like of shape (k,)
             All labels.
 
         Returns
         -------
         self
-            After an error, of the iterable too, the model has learned the batches before it, and of one that fails what
-            `partial_fit` says; where there is none before it, it is as before the call.
+            After an error, of the iterable too, the model has learned the batches before it, and of
+            one that fails what `partial_fit` says; where there is none before it, it is as before
+            the call.
         """
         return self._fit_batches(batches, classes)
 
@@ -563,7 +577,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         sample_weight : array-like of shape (n,), default=None
             Weights, >= 0; None is 1.
         regret : bool, default=False
-            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
+            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean
+            loss.
 
         Returns
         -------
@@ -633,7 +648,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
 
 class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
-    """Regression by Algorithm 1 of Hazan, Livni and Mansour: one step a row, from tables, batches or dicts.
+    """Regression by Algorithm 1 of Hazan, Livni and Mansour: one step a row, from tables, batches
+    or dicts.
 
     As `KarmaOnlineClassifier`, for numbers.
 
@@ -646,37 +662,43 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     epsilon : float, default=0.1
         In the unit of y, >= 0.
     rho : float, default=None
-        rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of `KarmaRegressor` is
-        1 / (rho n). It is divided by the standard deviation of y in `fit` or the first batch (1 where y is constant), except for the squared
-        loss, whose fit is linear in y.
+        rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in
+        `partial_fit`; C of `KarmaRegressor` is 1 / (rho n). It is divided by the standard deviation
+        of y in `fit` or the first batch (1 where y is constant), except for the squared loss, whose
+        fit is linear in y.
     max_iter : int, default=1
         Passes of `fit` over the rows.
     budget : int, default=None
-        None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a slope. A number asks for rows, at most so many:
-        those of least |coef| sqrt(k(x, x)) leave.
+        None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a
+        slope. A number asks for rows, at most so many: those of least |coef| sqrt(k(x, x)) leave.
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by the norm of both rows; numbers of common
-        columns by the mean number of observed entries of those rows. None divides nothing.
+        Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by
+        the norm of both rows; numbers of common columns by the mean number of observed entries of
+        those rows. None divides nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
-        A stream learns both from its first batch: a column of one value there is divided by the size of that value (at least 1), and one
-        that grows along the stream, as time stamps do, is better passed as differences.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed. A stream learns both from its first batch: a column of one value there is divided
+        by the size of that value (at least 1), and one that grows along the stream, as time stamps
+        do, is better passed as differences.
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     random_state : int, RandomState or None, default=None
         Order of the rows in `fit`. None is a fixed one.
     n_jobs : int, default=None
-        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all processors.
+        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all
+        processors.
     verbose : int, default=0
         Whether passes and batches are reported.
 
     Attributes
     ----------
     intercept_ : float or ndarray of shape (t,)
-        Weighted mean of y in `fit` or the first batch, taken off before the steps and added to predictions.
+        Weighted mean of y in `fit` or the first batch, taken off before the steps and added to
+        predictions.
     solver_ : {"primal", "support"}
         Whether there is a weight table, or rows are stored.
     state_ : dict
@@ -684,7 +706,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     n_rows_seen_ : int
         Rows learned from, as often as they were.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
-        Mean and standard deviation of every column, and whether values in it count; after `partial_fit` all do.
+        Mean and standard deviation of every column, and whether values in it count; after
+        `partial_fit` all do.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int
@@ -696,8 +719,9 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     Raises
     ------
     ValueError
-        Infinite entries, missing values in y, negative or all-zero weights, other columns or outputs than in the first call.
-        `DivergedError`, which is a ValueError: values left the finite numbers.
+        Infinite entries, missing values in y, negative or all-zero weights, other columns or
+        outputs than in the first call. `DivergedError`, which is a ValueError: values left the
+        finite numbers.
 
     See Also
     --------
@@ -706,13 +730,15 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
 
     Notes
     -----
-    Step t has length 1 / (rho t), at most what the curvature of a squared loss allows. Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
-    near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
-    gamma 2, O(stored rows) kernel values on stored rows.
+    Step t has length 1 / (rho t), at most what the curvature of a squared loss allows. Predictions
+    are by the mean of the iterates with weights t. A weight scales a step, which is near repetition
+    of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on
+    the table of gamma 2, O(stored rows) kernel values on stored rows.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Algorithm 1.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Algorithm 1.
 
     Examples
     --------
@@ -779,8 +805,9 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Returns
         -------
         self
-            The first batch fixes `intercept_`, column scales, count scale and trace, and is learned whole or not at all. After an
-            error or an interrupt in a later one its first rows are learned, each of them whole: `n_rows_seen_` says how many in all.
+            The first batch fixes `intercept_`, column scales, count scale and trace, and is learned
+            whole or not at all. After an error or an interrupt in a later one its first rows are
+            learned, each of them whole: `n_rows_seen_` says how many in all.
         """
         self._learn(X, y, None, sample_weight)
         return self
@@ -791,13 +818,15 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Parameters
         ----------
         batches : iterable of (X, y) or (X, y, sample_weight)
-            Rows, their answers and weights: what `lacunar.observed.read_batches` yields, or any generator.
+            Rows, their answers and weights: what `lacunar.observed.read_batches` yields, or any
+            generator.
 
         Returns
         -------
         self
-            After an error, of the iterable too, the model has learned the batches before it, and of one that fails what
-            `partial_fit` says; where there is none before it, it is as before the call.
+            After an error, of the iterable too, the model has learned the batches before it, and of
+            one that fails what `partial_fit` says; where there is none before it, it is as before
+            the call.
         """
         return self._fit_batches(batches, None)
 
@@ -816,7 +845,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         sample_weight : array-like of shape (n,), default=None
             Weights, >= 0; None is 1.
         regret : bool, default=False
-            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
+            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean
+            loss.
 
         Returns
         -------

@@ -19,21 +19,23 @@ from lacunar.observed.rules import COUNT, OneOrMany, Rule, Sometimes
 
 @whole_answers
 class KarmaRegressor(KarmaNumbers, KarmaBatch):
-    """Kernel ridge regression on partially observed rows, with the kernel of Hazan, Livni and Mansour.
+    """Kernel ridge regression on partially observed rows, with the kernel of Hazan, Livni and
+    Mansour.
 
-    With s the inner product of two rows over their n common entries, a constant column of ones among them, the kernel is
-    (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_, Theorem 4). No value is filled in; `gamma=1` equals imputation by the
-    column mean.
+    With s the inner product of two rows over their n common entries, a constant column of ones
+    among them, the kernel is (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_, Theorem
+    4). No value is filled in; `gamma=1` equals imputation by the column mean.
 
     Parameters
     ----------
     gamma : float, default=2
-        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful. Between integers the
-        kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+        Between integers the kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
     C : float, default=1.0
-        Weight of the summed loss against 1/2 ||v||^2, > 0. The best one does not depend on the unit of y: the squared loss has a fit that is
-        linear in y, and for the others C is in standard deviations of y (of several targets in their quadratic mean). With
-        `normalize="trace"` it lies between 1e-3 and 1e3 (to 1e6 for targets without noise).
+        Weight of the summed loss against 1/2 ||v||^2, > 0. The best one does not depend on the unit
+        of y: the squared loss has a fit that is linear in y, and for the others C is in standard
+        deviations of y (of several targets in their quadratic mean). With `normalize="trace"` it
+        lies between 1e-3 and 1e3 (to 1e6 for targets without noise).
     loss : {"squared", "absolute", "epsilon_insensitive"}, default="squared"
         "epsilon_insensitive" is max(0, |f - y| - epsilon). The latter two are solved by "primal".
     epsilon : float, default=0.1
@@ -41,23 +43,28 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     indicators : bool, default=False
         a above: whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean number of observed entries of a training row.
-        None divides nothing, c = 1: the kernel as [1]_ has it. "cosine" loses the size of x.
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean
+        number of observed entries of a training row. None divides nothing, c = 1: the kernel as
+        [1]_ has it. "cosine" loses the size of x.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
-        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A
+        column of one value in all rows is left out; with gaps it stays, and counts as 0 where it is
+        observed.
     solver : {"auto", "gram", "primal"}, default="auto"
-        "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
-        a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
-        and measurements: docs/measured/karma-solvers.md). From 20,000 rows on "auto" does not go to the minimum: its weight
-        table goes from C / 100 to C / 10 and C as long as the loss of rows that are held out falls, then learns these rows
-        too. `solver="primal"` goes to the minimum.
+        "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for
+        gamma 1, 2 or 3, in O(o^2) a row of o entries. "auto" picks by rows, columns, observed
+        entries, gamma and memory; `solver_` says which ran (rule and measurements:
+        docs/measured/karma-solvers.md). From 20,000 rows on "auto" does not go to the minimum: its
+        weight table goes from C / 100 to C / 10 and C as long as the loss of rows that are held out
+        falls, then learns these rows too. `solver="primal"` goes to the minimum.
     tol : float, default=1e-3
-        Relative duality gap at which "primal" stops. Below 1e-4, and for the squared loss, its table is float64, else float32.
+        Relative duality gap at which "primal" stops. Below 1e-4, and for the squared loss, its
+        table is float64, else float32.
     max_iter : int, default=1000
         Its most sweeps over the rows.
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     random_state : int, RandomState or None, default=None
         Order of the rows of "primal". None is a fixed one.
     n_jobs : int, default=None
@@ -70,7 +77,8 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     intercept_ : float or ndarray of shape (t,)
         Weighted mean of y, taken off before the fit and added to predictions.
     solver_ : str
-        "gram" or "primal". The attributes of kept rows are those of "gram", `state_` and `gap_` those of "primal".
+        "gram" or "primal". The attributes of kept rows are those of "gram", `state_` and `gap_`
+        those of "primal".
     dual_coef_ : ndarray of shape (n_support, 1 or t)
         Coefficients of the kept rows.
     support_ : ndarray of shape (n_support,)
@@ -98,8 +106,8 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, missing values in y, negative or all-zero weights, a solver that the kernel or loss
-        does not have. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries, missing values in y, negative or all-zero weights, a solver that
+        the kernel or loss does not have. In `predict`: other columns than in `fit`.
 
     Warns
     -----
@@ -113,13 +121,14 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
 
     Notes
     -----
-    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere. A row with nothing observed gets the mean of y, corrected
-    by the constant column. "gram" takes O(n^2) memory and n^3/3 multiplications; "primal" O(d^2) memory and O(n o^2) a
-    sweep for gamma 2.
+    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere. A row with
+    nothing observed gets the mean of y, corrected by the constant column. "gram" takes O(n^2)
+    memory and n^3/3 multiplications; "primal" O(d^2) memory and O(n o^2) a sweep for gamma 2.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------

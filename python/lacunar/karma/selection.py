@@ -458,14 +458,16 @@ def _pieces(cuts: Sequence[Cut] | None, n: int) -> list[Ints]:
 
 
 class KernelSelection(BaseEstimator):  # type: ignore[misc]
-    """Kernel ridge regression with the kernels and penalties that leave-one-out prefers, found by successive halving.
+    """Kernel ridge regression with the kernels and penalties that leave-one-out prefers, found by
+    successive halving.
 
-    All kernels are tried on `screen_rows` rows, the best and the best of each kind on `search_rows` with a line search
-    in C, and of those the at most `average` within 5 % of the best squared error are fitted to all rows and averaged.
-    Above `full_rows` rows they are fitted through `landmarks` rows.
+    All kernels are tried on `screen_rows` rows, the best and the best of each kind on `search_rows`
+    with a line search in C, and of those the at most `average` within 5 % of the best squared error
+    are fitted to all rows and averaged. Above `full_rows` rows they are fitted through `landmarks`
+    rows.
 
-    The kernels: KARMA's with gamma 1 to 4, on the columns, on bumps along them and on indicators of their levels; and
-    radial ones of rows filled by column means, or completed, beside their masks.
+    The kernels: KARMA's with gamma 1 to 4, on the columns, on bumps along them and on indicators of
+    their levels; and radial ones of rows filled by column means, or completed, beside their masks.
 
     Parameters
     ----------
@@ -483,7 +485,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     chosen_ : list of dict
-        Kernels that are averaged, best first: table, parameters, C and the squared error of the selection.
+        Kernels that are averaged, best first: table, parameters, C and the squared error of the
+        selection.
     forms_ : list of KernelForm or RadialForm
     coef_ : ndarray of shape (k, m, q)
         Coefficients of the stored rows for every kernel.
@@ -498,12 +501,14 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Out-of-fold values are exact, those of a refit without the fold with the same kernel and C. A factorisation at n
-    rows takes 2 n^3 / 3 flops; the first rung has 72 to 84 kernels at two to three C.
+    Out-of-fold values are exact, those of a refit without the fold with the same kernel and C. A
+    factorisation at n rows takes 2 n^3 / 3 flops; the first rung has 72 to 84 kernels at two to
+    three C.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
     .. [2] R. Rifkin, R. Lippert, "Notes on Regularized Least Squares", MIT CSAIL TR-2007-025.
 
     Examples
@@ -570,7 +575,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         *,
         independent: bool = True,
     ) -> Floats:
-        """Select kernels, fit the best to all rows; the mean of their values of the cuts' test rows.
+        """Select kernels, fit the best to all rows; the mean of their values of the cuts' test
+        rows.
 
         Parameters
         ----------
@@ -585,8 +591,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         complete : callable, default=None
             From Z to Z with the missing entries filled; to be given to `predict` too.
         deadline : float, default=inf
-            A time of `time.perf_counter`: rungs have fewer rows and fits fewer landmarks to keep it, and what has not
-            begun by then is left out.
+            A time of `time.perf_counter`: rungs have fewer rows and fits fewer landmarks to keep
+            it, and what has not begun by then is left out.
         note : callable, default=None
             Called with a text that says what the deadline cost the fit to all rows.
         independent : bool, default=True
@@ -595,7 +601,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         values : ndarray of shape (tested rows, q)
-            Every tested row predicted by what its cut learns from, by ascending numbers of the rows.
+            Every tested row predicted by what its cut learns from, by ascending numbers of the
+            rows.
         """
         self._validate_params()
         weights = np.ones(len(Z)) if weight is None else np.asarray(weight, dtype=np.float64)

@@ -48,8 +48,9 @@ _SWEEPS = 16
 def solve_ridge(gram: NDArray[np.floating], Y: Floats, C: float, weight: ArrayLike | None = None) -> Floats:
     """Coefficients of weighted kernel ridge regression.
 
-    Minimises 1/2 ||v||^2 + C sum_i w_i (f(x_i) - y_i)^2 over v = sum_j coef_j phi(x_j), so that f = gram @ coef and
-    (K + diag(1 / (2 C w_i))) coef = Y, the exact solution of the squared loss of [1]_.
+    Minimises 1/2 ||v||^2 + C sum_i w_i (f(x_i) - y_i)^2 over v = sum_j coef_j phi(x_j), so that f =
+    gram @ coef and (K + diag(1 / (2 C w_i))) coef = Y, the exact solution of the squared loss of
+    [1]_.
 
     Parameters
     ----------
@@ -60,7 +61,8 @@ def solve_ridge(gram: NDArray[np.floating], Y: Floats, C: float, weight: ArrayLi
     C : float
         Weight of the loss against the norm, > 0.
     weight : array-like of shape (n,), default=None
-        Sample weights, >= 0; a whole number w means the row w times, 0 means the row is not there. None is all ones.
+        Sample weights, >= 0; a whole number w means the row w times, 0 means the row is not there.
+        None is all ones.
 
     Returns
     -------
@@ -70,16 +72,19 @@ def solve_ridge(gram: NDArray[np.floating], Y: Floats, C: float, weight: ArrayLi
     Raises
     ------
     numpy.linalg.LinAlgError
-        The system is not positive definite: C is too large for this Gram, or the kernel is no kernel.
+        The system is not positive definite: C is too large for this Gram, or the kernel is no
+        kernel.
 
     Notes
     -----
-    One Cholesky factorisation: n^3/3 flops. A float64 Gram is factorised in float64; a float32 Gram in float32 as long
-    as C times (a bound on) its largest eigenvalue stays below 1e4, and in float64 above.
+    One Cholesky factorisation: n^3/3 flops. A float64 Gram is factorised in float64; a float32 Gram
+    in float32 as long as C times (a bound on) its largest eigenvalue stays below 1e4, and in
+    float64 above.
 
     References
     ----------
-    .. [1] Hazan, Livni, Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Section 2.
+    .. [1] Hazan, Livni, Mansour, "Classification with Low Rank and Missing Data", ICML 2015,
+       Section 2.
 
     Examples
     --------

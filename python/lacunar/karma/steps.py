@@ -94,10 +94,11 @@ class AlgorithmOne:
         order: NDArray[np.int64] | None = None,
         decisions: Floats | None = None,
     ) -> Floats:
-        """One step a row, in `order`; the values (n, outputs) of rows before their own steps, also in `decisions`.
+        """One step a row, in `order`; the values (n, outputs) of rows before their own steps, also
+        in `decisions`.
 
-        No bit depends on threads, nor on how calls are cut. After an error or an interrupt the first rows are learned,
-        each of them whole: `t` says how many in all.
+        No bit depends on threads, nor on how calls are cut. After an error or an interrupt the
+        first rows are learned, each of them whole: `t` says how many in all.
 
         Raises
         ------

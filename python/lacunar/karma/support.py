@@ -25,15 +25,17 @@ _STATE: dict[str, Rule] = {
 
 
 class OnlineModel(AlgorithmOne):
-    """Algorithm 1 of Hazan, Livni and Mansour over support rows: the same iterates as `PrimalModel` where both exist.
+    """Algorithm 1 of Hazan, Livni and Mansour over support rows: the same iterates as `PrimalModel`
+    where both exist.
 
-    Only rows with a slope are stored. v = scale * sum_i first_i phi(x_i); `second` holds what the mean of the iterates
-    must not count twice, so that a step moves no older coefficient. A block of rows is compared with the stored rows at
-    once and then followed row by row; sums run in order of arrival, so that every block size makes the same decisions
-    to the bit. O(stored rows) kernel values a row.
+    Only rows with a slope are stored. v = scale * sum_i first_i phi(x_i); `second` holds what the
+    mean of the iterates must not count twice, so that a step moves no older coefficient. A block of
+    rows is compared with the stored rows at once and then followed row by row; sums run in order of
+    arrival, so that every block size makes the same decisions to the bit. O(stored rows) kernel
+    values a row.
 
-    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block: no value f(x) moves by more
-    than what `lost` grows by times sqrt(k(x, x)).
+    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block: no value
+    f(x) moves by more than what `lost` grows by times sqrt(k(x, x)).
     """
 
     def __init__(
@@ -71,7 +73,9 @@ class OnlineModel(AlgorithmOne):
         return float(self.clock[3])
 
     def begin_at(self, rows: Observed, coef: Floats, t: int) -> None:
-        """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the first t."""
+        """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the
+        first t.
+        """
         clock, total = clock_at(t, rho=self.rho, eta=self.eta, loss=self.loss, iterate=self.iterate)
         self._restore(clock, rows.astype(self.dtype), coef / clock[1], -total * coef)
 
@@ -81,7 +85,9 @@ class OnlineModel(AlgorithmOne):
         return super()._readable(rows)
 
     def coef(self, iterate: str | None = None) -> Floats:
-        """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that with weights t."""
+        """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that
+        with weights t.
+        """
         iterate = iterate or self.iterate
         self._refuse_iterate(iterate)
         return self._core.coefficients(iterate)

@@ -116,7 +116,9 @@ _CACHES = 2**23  # bytes of a table from which on rows of data miss the caches
 
 
 class AscentResult(NamedTuple):
-    """Dual coordinates (n, outputs) and, as the largest over outputs, relative gap; primal and dual by output."""
+    """Dual coordinates (n, outputs) and, as the largest over outputs, relative gap; primal and dual
+    by output.
+    """
 
     coef: Floats
     gap: float
@@ -129,14 +131,14 @@ class AscentResult(NamedTuple):
 class PrimalModel(AlgorithmOne):
     """Linear learner on the explicit features of a kernel with gamma 1, 2 or 3.
 
-    `partial_fit` is Algorithm 1 of Hazan, Livni and Mansour, with the same iterates as over support rows; `ascend` is
-    dual coordinate ascent on the batch objective. One row costs O(o^2) for gamma = 2, with o entries observed, whatever
-    the number of rows.
+    `partial_fit` is Algorithm 1 of Hazan, Livni and Mansour, with the same iterates as over support
+    rows; `ascend` is dual coordinate ascent on the batch objective. One row costs O(o^2) for gamma
+    = 2, with o entries observed, whatever the number of rows.
 
-    On a wide table, one that no cache holds, steps are taken by blocks of rows, so that the table is read once a block
-    instead of once a row. The last rows, up to a whole block of them, are pending: kept as support rows with their
-    coefficients, not yet in the table. Blocks are counted from the first row ever seen, so that how calls are cut makes
-    no difference to a bit.
+    On a wide table, one that no cache holds, steps are taken by blocks of rows, so that the table
+    is read once a block instead of once a row. The last rows, up to a whole block of them, are
+    pending: kept as support rows with their coefficients, not yet in the table. Blocks are counted
+    from the first row ever seen, so that how calls are cut makes no difference to a bit.
     """
 
     def __init__(
@@ -254,11 +256,12 @@ class PrimalModel(AlgorithmOne):
         before: AscentResult | None = None,
         until: Callable[[], bool] | None = None,
     ) -> AscentResult:
-        """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative duality gap.
+        """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative
+        duality gap.
 
-        The same objective as the solvers over a Gram; afterwards the model is its solution. It goes on from what it
-        found `before` on the same rows with other `upper`, and ends without a gap after a sweep where `until()`. O(o^2)
-        a row and sweep.
+        The same objective as the solvers over a Gram; afterwards the model is its solution. It goes
+        on from what it found `before` on the same rows with other `upper`, and ends without a gap
+        after a sweep where `until()`. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
@@ -372,11 +375,12 @@ def _is_wide(table: FeatureMap, dtype: np.dtype[Any]) -> bool:
 
 
 def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[str, Any]:
-    """One state from those of weight tables that went on from the same state (or none) with rows of their own.
+    """One state from those of weight tables that went on from the same state (or none) with rows of
+    their own.
 
-    Tables are averaged with the rows each learned since as weights, iterate and running mean alike; the clock stands at
-    all rows together, so that learning can go on. This is averaging of iterates, not the model of one machine that saw
-    all rows.
+    Tables are averaged with the rows each learned since as weights, iterate and running mean alike;
+    the clock stands at all rows together, so that learning can go on. This is averaging of
+    iterates, not the model of one machine that saw all rows.
 
     Parameters
     ----------
@@ -388,7 +392,8 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     Raises
     ------
     ValueError
-        States of other kernels, tables or step rules; of the online solver; of dual coordinate ascent.
+        States of other kernels, tables or step rules; of the online solver; of dual coordinate
+        ascent.
 
     Examples
     --------

@@ -40,30 +40,35 @@ class Explains:
         raise NotImplementedError
 
     def explain(self, X: Any, *, n_permutations: int = 10, random_state: Any = None) -> Explanation:
-        """What each value adds to a prediction: Shapley values, over which entries of the row are shown and which are hidden.
+        """What each value adds to a prediction: Shapley values, over which entries of the row are
+        shown and which are hidden.
 
         Parameters
         ----------
         X : array, frame or sparse matrix of shape (m, d)
             Rows.
         n_permutations : int, default=10
-            Orders in which the entries of a row are shown, half of them the reverses of the others: an even number of at least 4. More have smaller standard errors,
-            by their square root.
+            Orders in which the entries of a row are shown, half of them the reverses of the others:
+            an even number of at least 4. More have smaller standard errors, by their square root.
         random_state : int, RandomState or None, default=None
             Draws them, the same for all rows; None is seed 0.
 
         Returns
         -------
         explanation : Explanation
-            `values` of shape (m, d), or (m, d, outputs) of more than two classes and of several targets, in units of the predicted number or as probabilities:
-            of two classes that of the second, otherwise of each. With `base_values`, the prediction of a row with nothing observed, they sum to `predict` or
-            `predict_proba`. 0 where the entry is missing: `absences` say what that adds.
+            `values` of shape (m, d), or (m, d, outputs) of more than two classes and of several
+            targets, in units of the predicted number or as probabilities: of two classes that of
+            the second, otherwise of each. With `base_values`, the prediction of a row with nothing
+            observed, they sum to `predict` or `predict_proba`. 0 where the entry is missing:
+            `absences` say what that adds.
 
         Notes
         -----
-        The game is v(S) = prediction of the row with the entries outside S missing (Shapley 1953; Strumbelj and Kononenko 2014): a model that reads gaps needs no
-        other rows to fill them. What an entry adds is what it adds over being missing. Sampled by permutations and
-        their reverses, n_permutations (k - 1) predictions of a row that shows k entries; where all 2^k sets are fewer, these: exact.
+        The game is v(S) = prediction of the row with the entries outside S missing (Shapley 1953;
+        Strumbelj and Kononenko 2014): a model that reads gaps needs no other rows to fill them.
+        What an entry adds is what it adds over being missing. Sampled by permutations and their
+        reverses, n_permutations (k - 1) predictions of a row that shows k entries; where all 2^k
+        sets are fewer, these: exact.
         """
         check_is_fitted(self)
         if not isinstance(n_permutations, Integral) or n_permutations < 4 or n_permutations % 2:

@@ -53,18 +53,21 @@ _LEAST_VARIANCE = 1e-12  # in units of the target's
 
 @whole_answers
 class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: ignore[misc]
-    """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with missing entries.
+    """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with
+    missing entries.
 
-    A row's target is predicted by its conditional expectation given the entries that the row shows, and `return_std` is
-    the conditional standard deviation: it grows with what is missing, by how much that entry told.
+    A row's target is predicted by its conditional expectation given the entries that the row shows,
+    and `return_std` is the conditional standard deviation: it grows with what is missing, by how
+    much that entry told.
 
     Parameters
     ----------
     shrinkage : float, default=0.4
         Rows' worth of independent columns added to the covariance.
     n_components : int or None, default=None
-        Rank of the covariance of the columns, beside noise. None is full rank up to 100 columns, and chosen by
-        `LowRankPosterior` beyond; then the target is regressed on the completed columns.
+        Rank of the covariance of the columns, beside noise. None is full rank up to 100 columns,
+        and chosen by `LowRankPosterior` beyond; then the target is regressed on the completed
+        columns.
     max_iter : int, default=100
         Steps of EM, longer than EM's own by what its rate allows.
     tol : float, default=1e-4
@@ -88,7 +91,8 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
     coef_, intercept_ : ndarrays of shape (d, targets), (targets,)
         Only with low rank: the regression on completed columns, standardised.
     label_variance_, spread_scale_ : ndarrays of shape (targets,)
-        Only with low rank: the variance of a target is the first, and the second times what the missing entries leave.
+        Only with low rank: the variance of a target is the first, and the second times what the
+        missing entries leave.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     label_mean_, label_scale_ : ndarrays of shape (targets,)
     one_target_ : bool
@@ -108,10 +112,10 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
 
     Notes
     -----
-    With L the inverse covariance and m what a row lacks, target included: E[x_m | x_o] = mu_m - L_mm^-1 L_mo (x_o -
-    mu_o) with covariance L_mm^-1. EM of Little and Rubin, "Statistical Analysis with Missing Data", section 11.2. Rows
-    that lack the same columns share the factorisation: O(patterns m^3 + n d^2) a step, on 2,000 and 10,000 rows before
-    all.
+    With L the inverse covariance and m what a row lacks, target included: E[x_m | x_o] = mu_m -
+    L_mm^-1 L_mo (x_o - mu_o) with covariance L_mm^-1. EM of Little and Rubin, "Statistical Analysis
+    with Missing Data", section 11.2. Rows that lack the same columns share the factorisation:
+    O(patterns m^3 + n d^2) a step, on 2,000 and 10,000 rows before all.
 
     Examples
     --------
@@ -121,7 +125,8 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
     >>> X = rng.normal(size=(400, 3))
     >>> y = X @ [3.0, 1.0, 0.0] + 0.1 * rng.normal(size=400)
     >>> X[rng.random(X.shape) < 0.2] = np.nan
-    >>> mean, std = GaussianRegressor().fit(X, y).predict([[1, 1, 0], [np.nan, 1, 0], [1, np.nan, 0]], return_std=True)
+    >>> rows = [[1, 1, 0], [np.nan, 1, 0], [1, np.nan, 0]]
+    >>> mean, std = GaussianRegressor().fit(X, y).predict(rows, return_std=True)
     >>> std.round(1)
     array([0.2, 3. , 1. ])
     """
@@ -308,7 +313,8 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         return (expected[:, 0], std[:, 0]) if self.one_target_ else (expected, std)
 
     def complete(self, X: Any) -> Floats:
-        """Rows with missing entries replaced by their conditional expectation, given what the row shows.
+        """Rows with missing entries replaced by their conditional expectation, given what the row
+        shows.
 
         Parameters
         ----------
@@ -356,24 +362,27 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
     def value_of_measuring(self, X: Any, *, target: int | None = None, cost: Any = None, n: int = 1) -> Floats:
         """Expected fall of the variance of the target if a missing entry were measured.
 
-        Under the model Var(y | x_o) falls by Cov(x_j, y | x_o)^2 / Var(x_j | x_o), whatever the value turns out to be.
+        Under the model Var(y | x_o) falls by Cov(x_j, y | x_o)^2 / Var(x_j | x_o), whatever the
+        value turns out to be.
 
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
         target : int or None, default=None
-            Column of y; None is the mean over all, each in units of its own variance, or the only one.
+            Column of y; None is the mean over all, each in units of its own variance, or the only
+            one.
         cost : array-like of shape (d,), optional
             Above 0: values are divided by it.
         n : int, default=1
-            Entries to buy for a row. With more than one, the first that a greedy plan buys keep their value given those
-            before, and the other entries get theirs after the plan's first n - 1.
+            Entries to buy for a row. With more than one, the first that a greedy plan buys keep
+            their value given those before, and the other entries get theirs after the plan's first
+            n - 1.
 
         Returns
         -------
         value : ndarray of shape (m, d)
-            In squared units of y, or in shares of the target's variance where there are several; 0 where the entry is
-            known.
+            In squared units of y, or in shares of the target's variance where there are several; 0
+            where the entry is known.
         """
         Z = self._standardised(X)
         price = check_prices(cost, Z.shape[1])
@@ -388,7 +397,8 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         return NamedArray(self._values(Z, target_weights, price, int(n)), column_names(self))
 
     def explain(self, X: Any) -> Explanation:
-        """What each value adds to a prediction: Shapley values of E[target | entries], over which entries of the row are shown.
+        """What each value adds to a prediction: Shapley values of E[target | entries], over which
+        entries of the row are shown.
 
         Parameters
         ----------
@@ -397,14 +407,17 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         Returns
         -------
         explanation : Explanation
-            `values` of shape (m, d), or (m, d, targets), which with `base_values`, the means of the targets, sum to `predict(X)`. 0 where the entry is missing:
-            under a Gaussian an absence says nothing.
+            `values` of shape (m, d), or (m, d, targets), which with `base_values`, the means of the
+            targets, sum to `predict(X)`. 0 where the entry is missing: under a Gaussian an absence
+            says nothing.
 
         Notes
         -----
-        Exact for rows that show up to 14 entries: all their sets, O(2^k) a row. Of rows that show more, means over 64 permutations and their reverses, with
-        standard errors; one permutation is one Cholesky factor of the columns that a row shows. Values of correlated columns share what they both
-        say of the target (Aas, Jullum and Loland, "Explaining individual predictions when features are dependent", 2021).
+        Exact for rows that show up to 14 entries: all their sets, O(2^k) a row. Of rows that show
+        more, means over 64 permutations and their reverses, with standard errors; one permutation
+        is one Cholesky factor of the columns that a row shows. Values of correlated columns share
+        what they both say of the target (Aas, Jullum and Loland, "Explaining individual predictions
+        when features are dependent", 2021).
         """
         Z = self._standardised(X)
         values, errors = shapley_values(Z, *self._linear_game(), fixed_seed(self.random_state))

@@ -31,12 +31,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 3, 4, 6, 8, 12, ... up to 64 and takes the one that best predicts
-        observed cells hidden from it: a tenth of them, up to five tenths one after another in small tables, and cells of a sample of the rows where a
+        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 3, 4, 6, 8, 12, ... up to 64
+        and takes the one that best predicts observed cells hidden from it: a tenth of them, up to
+        five tenths one after another in small tables, and cells of a sample of the rows where a
         column has more than 2,000. Too small a rank cannot complete, too large a one fits noise.
     self_masking : bool, default=False
-        Whether entries are missing by their own values: entry j with probability height_j exp(-(x_j - center_j)^2 / (2 variance_j)), all three
-        learned by column. Without it entries are taken as missing at random given what a row shows. The table is held dense.
+        Whether entries are missing by their own values: entry j with probability height_j exp(-(x_j
+        - center_j)^2 / (2 variance_j)), all three learned by column. Without it entries are taken
+        as missing at random given what a row shows. The table is held dense.
     max_iter : int, default=100
         Most steps of EM; with n_components="auto" at most 25, each 1.8 times as long as EM's own.
     tol : float, default=1e-4
@@ -53,9 +55,11 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         Basis of the standardised rows.
     noise_variance_ : float
     rank_errors_ : ndarray of shape (n_tried, 2)
-        Ranks that were tried and their mean squared errors on hidden standardised cells (no rows for a given rank).
+        Ranks that were tried and their mean squared errors on hidden standardised cells (no rows
+        for a given rank).
     posterior_ : LowRankPosterior
-        Only with `self_masking`: the model of the standardised rows, with `mask_height_`, `mask_center_` and `mask_variance_`.
+        Only with `self_masking`: the model of the standardised rows, with `mask_height_`,
+        `mask_center_` and `mask_variance_`.
     n_iter_ : int
     mean_, scale_ : ndarrays of shape (d,)
     n_features_in_ : int
@@ -63,9 +67,9 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
 
     Notes
     -----
-    Observed entries stay; a missing one becomes its posterior mean. A column never observed becomes 0. O(nnz k^2 + n k^3)
-    a step of EM. Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999; self-masking: Le Morvan et al., "NeuMiss networks", 2020,
-    section 3.3.
+    Observed entries stay; a missing one becomes its posterior mean. A column never observed becomes
+    0. O(nnz k^2 + n k^3) a step of EM. Tipping and Bishop, "Probabilistic Principal Component
+    Analysis", 1999; self-masking: Le Morvan et al., "NeuMiss networks", 2020, section 3.3.
 
     Examples
     --------

@@ -144,7 +144,8 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         rows : ndarray of shape (m, D)
-            NaN stays in a column without any observed entry in `fit` that the model leaves out (`unseen="drop"` of `POPCA`).
+            NaN stays in a column without any observed entry in `fit` that the model leaves out
+            (`unseen="drop"` of `POPCA`).
         """
         check_is_fitted(self)
         return in_container(self, self._filled(X), X)

@@ -70,7 +70,8 @@ def column_pair_sums(
     sparse_missing: SparseMissing = "absent",
     n_jobs: int | None = None,
 ) -> PairSums:
-    """Sums over the pairs of observed entries of each row: they add up over rows, and give covariances of rows with missing entries.
+    """Sums over the pairs of observed entries of each row: they add up over rows, and give
+    covariances of rows with missing entries.
 
     Parameters
     ----------
@@ -94,9 +95,10 @@ def column_pair_sums(
 
     Notes
     -----
-    O(sum of squared entries of a row) up to a density of .35: a thread owns stripes of the tables that stay in its cache, or
-    beyond 3,000 columns one row of them at a time. O(n d^2) in products of zero-filled rows above. From a density of .09 counts are
-    common bits of columns. 8 d^2 bytes a table, float64 sums whatever the dtype of X.
+    O(sum of squared entries of a row) up to a density of .35: a thread owns stripes of the tables
+    that stay in its cache, or beyond 3,000 columns one row of them at a time. O(n d^2) in products
+    of zero-filled rows above. From a density of .09 counts are common bits of columns. 8 d^2 bytes
+    a table, float64 sums whatever the dtype of X.
 
     Examples
     --------

@@ -30,32 +30,36 @@ _RIDGE = 1e-3
 class SLRMOnlineRegressor(SubspaceRegression):
     """SLRM one row after the other: recursive least squares along a stream.
 
-    The model is that of `SLRMRegressor`. Rows stream through recursive least squares with a learned ridge, and label weights come from
-    sums over the labelled rows. Algorithm 1 of [1]_ as printed is `lacunar.papers.slrm.PrintedSLRM`.
+    The model is that of `SLRMRegressor`. Rows stream through recursive least squares with a learned
+    ridge, and label weights come from sums over the labelled rows. Algorithm 1 of [1]_ as printed
+    is `lacunar.papers.slrm.PrintedSLRM`.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        At most the number of columns and 64. None is 10, or the number of columns where there are fewer.
+        At most the number of columns and 64. None is 10, or the number of columns where there are
+        fewer.
     lam1 : "auto", "inf" or float, default="auto"
-        Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of (5)). Infinite: the
-        subspace does not see labels. "auto" is "inf".
+        Weight of the entries against the label, in standard deviations of y, while the subspace is
+        learned (lambda_1 of (5)). Infinite: the subspace does not see labels. "auto" is "inf".
     alpha : "auto" or float, default="auto"
-        Penalty on w, as in scikit-learn's ElasticNet of y in its standard deviations. "auto" is a ridge chosen by exact leave-one-out in `fit` and next to none in
-        `partial_fit`.
+        Penalty on w, as in scikit-learn's ElasticNet of y in its standard deviations. "auto" is a
+        ridge chosen by exact leave-one-out in `fit` and next to none in `partial_fit`.
     l1_ratio : float, default=0.0
-        Share of the l1 norm in that penalty: lambda_2 = 2 alpha l1_ratio and lambda_3 = alpha (1 - l1_ratio) of (5).
+        Share of the l1 norm in that penalty: lambda_2 = 2 alpha l1_ratio and lambda_3 = alpha (1 -
+        l1_ratio) of (5).
     correlation : {"shared", "per-column"}, default="shared"
         One correlation for all columns, or an inverse correlation (d, d) for each.
     forget : "window", "auto" or float, default="window"
-        What a step multiplies the past by; the growing window 1 - 3 / (t + 300), what `PETRELS` learns with
-        "auto" while the subspace moves, or a number in (0, 1].
+        What a step multiplies the past by; the growing window 1 - 3 / (t + 300), what `PETRELS`
+        learns with "auto" while the subspace moves, or a number in (0, 1].
     max_iter : int, default=4
         Passes of `fit`.
     standardize : bool, default=True
-        Subtract column means, divide by standard deviations, over observed entries, and clip at 8. In a stream means and
-        deviations, also those of y, are those of the first batch: a column of one value there is divided by the size of that
-        value (at least 1), and one that grows along the stream, as time stamps do, is better passed as differences.
+        Subtract column means, divide by standard deviations, over observed entries, and clip at 8.
+        In a stream means and deviations, also those of y, are those of the first batch: a column of
+        one value there is divided by the size of that value (at least 1), and one that grows along
+        the stream, as time stamps do, is better passed as differences.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -76,10 +80,11 @@ class SLRMOnlineRegressor(SubspaceRegression):
     tau_, ridge_ : float
         Variance of a latent coordinate, and the ridge on them.
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
-        Mean and standard deviation of the columns, and whether one is used: not where it was never observed (in the
-        first batch), or `fit` saw one value in all rows.
+        Mean and standard deviation of the columns, and whether one is used: not where it was never
+        observed (in the first batch), or `fit` saw one value in all rows.
     label_mean_, label_scale_ : ndarrays of shape (1,)
-        Mean and standard deviation of y in `fit` or the first batch, the latter 1 where it is constant.
+        Mean and standard deviation of y in `fit` or the first batch, the latter 1 where it is
+        constant.
     n_features_in_ : int
     sigma2_ : float or None
         Variance of an entry's noise (standardised); None for `correlation="per-column"`.
@@ -93,8 +98,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
     Raises
     ------
     ValueError
-        In `fit`: infinite entries; more than one target; `n_components` above the number of columns. In `partial_fit`: another number
-        of columns: the model is then as it was; values that overflow: the rows before are learned.
+        In `fit`: infinite entries; more than one target; `n_components` above the number of
+        columns. In `partial_fit`: another number of columns: the model is then as it was; values
+        that overflow: the rows before are learned.
 
     See Also
     --------
@@ -107,7 +113,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
 
     References
     ----------
-    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Algorithms 1 and 2.
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Algorithms 1
+       and 2.
 
     Examples
     --------
@@ -202,7 +209,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
     def partial_fit(self, X: Any, y: Any) -> SLRMOnlineRegressor:
         """Follow further rows.
 
-        The first call fixes the column means and scales, the label mean and the start; later ones go on.
+        The first call fixes the column means and scales, the label mean and the start; later ones
+        go on.
 
         Parameters
         ----------
@@ -213,8 +221,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Returns
         -------
         self
-            The first call learns all of its rows or none. After an error or an interrupt in a later one its first rows are learned, each
-            of them whole: `n_samples_seen_` says how many in all.
+            The first call learns all of its rows or none. After an error or an interrupt in a later
+            one its first rows are learned, each of them whole: `n_samples_seen_` says how many in
+            all.
         """
         if not hasattr(self, "state_"):
             return self._follow_first(X, y)
@@ -237,12 +246,14 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Parameters
         ----------
         batches : iterable of (X, y)
-            Rows and their labels, NaN where unknown: what `lacunar.observed.read_batches` yields with a target, or any generator.
+            Rows and their labels, NaN where unknown: what `lacunar.observed.read_batches` yields
+            with a target, or any generator.
 
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the first batch as before the call.
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the
+            first batch as before the call.
         """
         one_pass(self, batches, lambda model, batch: model.partial_fit(*labelled(batch)))
         return self

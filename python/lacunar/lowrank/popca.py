@@ -64,43 +64,48 @@ _TO_SD = 1.4826  # of a median absolute deviation, for normal data
 
 
 class POPCA(SubspaceModel):
-    """Principal components of rows with missing entries, from covariances of the pairs of entries that were seen
-    together.
+    """Principal components of rows with missing entries, from covariances of the pairs of entries
+    that were seen together.
 
     Algorithm 1 of Gonen et al. as printed is `lacunar.papers.subspace.PrintedPOPCA`.
 
     Parameters
     ----------
     n_components : int, float in (0, 1), "holdout" or None, default=None
-        How many; a float is the share of variance to reach, "holdout" the fewest within a standard error of the best at
-        imputing hidden entries (at most 20; up to five tenths of them, hidden in turn), None min(n, d): all that rows tell about. `impute` and `score` then use
+        How many; a float is the share of variance to reach, "holdout" the fewest within a standard
+        error of the best at imputing hidden entries (at most 20; up to five tenths of them, hidden
+        in turn), None min(n, d): all that rows tell about. `impute` and `score` then use
         `n_impute_components_` of them, as all of them would fit noise.
-    normalisers : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
-        What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns
-        that are observed independently: from rates of columns, corrected for rows that differ in rate ("kappa"), from
-        rates of columns ("feature"), from one rate ("global") or from given probabilities that an entry is observed,
-        one or one a column. "auto" is "pairwise", and "kappa" where no (d, d) table is formed, as joint counts are not
+    normalisers : str, float or array-like of shape (d,), default="auto"
+        What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts
+        expected of columns that are observed independently: from rates of columns, corrected for
+        rows that differ in rate ("kappa"), from rates of columns ("feature"), from one rate
+        ("global") or from given probabilities that an entry is observed, one or one a column.
+        "auto" is "pairwise", and "kappa" where no (d, d) table is formed, as joint counts are not
         known there.
     pseudo_count : float, default=2
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
-        Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled,
-        none for as many components as columns or more than 64. Where fewer than 20 rows show a pair, in the mean, the
-        steps are also taken from singular vectors of rows filled with zeros, and the model that leaves less noise is kept.
+        Most steps of variational EM on the observed entries, from the closed form; fewer when the
+        subspace has settled, none for as many components as columns or more than 64. Where fewer
+        than 20 rows show a pair, in the mean, the steps are also taken from singular vectors of
+        rows filled with zeros, and the model that leaves less noise is kept.
     standardize : bool, default=False
-        Divide columns by their standard deviations; components are then those of the correlation matrix. A column of
-        one value is divided by its size.
+        Divide columns by their standard deviations; components are then those of the correlation
+        matrix. A column of one value is divided by its size.
     robust : None, "rows" or ("winsor", c), default=None
-        Shorten rows longer than the median row, or clip cells at c deviations from the median, in fit.
+        Shorten rows longer than the median row, or clip cells at c deviations from the median, in
+        fit.
     whiten : bool, default=False
         Codes of unit variance.
     solver : {"auto", "dense", "matrix-free"}, default="auto"
-        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any normalisers but
-        "pairwise"). "auto" goes without from 1,000 columns where that is possible and, under normalisers="auto",
-        columns of a sample of pairs are seen independently of each other; it refuses to form tables beyond 8,000
-        columns.
+        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any
+        normalisers but "pairwise"). "auto" goes without from 1,000 columns where that is possible
+        and, under normalisers="auto", columns of a sample of pairs are seen independently of each
+        other; it refuses to form tables beyond 8,000 columns.
     unseen : {"error", "drop"}, default="error"
-        What to do about columns without an observed entry; dropped ones have components 0 and stay missing in `impute`.
+        What to do about columns without an observed entry; dropped ones have components 0 and stay
+        missing in `impute`.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -117,28 +122,30 @@ class POPCA(SubspaceModel):
     noise_variance_, total_variance_ : float
     n_components_, n_samples_seen_, n_features_in_ : int
     n_impute_components_ : int
-        Components that `impute` and `score` use: `n_components_`, but with n_components=None as many (up to 64) as
-        predict missing entries best when the covariance is split into one to learn from and one to judge by; refined
-        where `refine` asks for it.
+        Components that `impute` and `score` use: `n_components_`, but with n_components=None as
+        many (up to 64) as predict missing entries best when the covariance is split into one to
+        learn from and one to judge by; refined where `refine` asks for it.
     n_seen_per_feature_ : ndarray of shape (d,)
     diagnostics_ : dict
-        median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean relative deviation of
-        joint counts from those of independent columns), effective_rows (with two entries or more),
-        n_negative_eigenvalues, lambda_min. Without tables those of pairs are of the 2,016 pairs of 64 columns,
-        n_negative_eigenvalues is -1, lambda_min rough.
+        median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean
+        relative deviation of joint counts from those of independent columns), effective_rows (with
+        two entries or more), n_negative_eigenvalues, lambda_min. Without tables those of pairs are
+        of the 2,016 pairs of 64 columns, n_negative_eigenvalues is -1, lambda_min rough.
     solver_ : str
 
     Raises
     ------
     ValueError
-        Unseen columns, more components than columns, options that do not go together, merging of unlike states.
+        Unseen columns, more components than columns, options that do not go together, merging of
+        unlike states.
 
     Notes
     -----
-    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some ten columns, with
-    more columns less is enough. O(sum of squared entries of a row + d^3) time and some 8 d^2 numbers with the
-    covariance formed; without, O(nnz k) a product (some 10 in all), and memory of the rows in float64 and a few
-    vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
+    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some
+    ten columns, with more columns less is enough. O(sum of squared entries of a row + d^3) time and
+    some 8 d^2 numbers with the covariance formed; without, O(nnz k) a product (some 10 in all), and
+    memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz,
+    "Subspace Learning with Partial Information", JMLR 2016.
 
     Examples
     --------
@@ -240,7 +247,8 @@ class POPCA(SubspaceModel):
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (n, d)
-            A file is read once for every sum over rows, block by block, and is never in memory as a whole.
+            A file is read once for every sum over rows, block by block, and is never in memory as a
+            whole.
         y : ignored
 
         Returns
@@ -257,13 +265,14 @@ class POPCA(SubspaceModel):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit_parts(self, parts: Any) -> POPCA:
-        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part leave it.
+        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part
+        leave it.
 
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, anything), as `SLRMRegressor.fit_parts` has them. `lacunar.distributed.fit_popca` passes parts
-            that are Dask's.
+            Of pairs (X, anything), as `SLRMRegressor.fit_parts` has them.
+            `lacunar.distributed.fit_popca` passes parts that are Dask's.
 
         Returns
         -------
@@ -272,7 +281,8 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            As `fit`; parts of other columns; `robust` or n_components="holdout", which are not sums over rows.
+            As `fit`; parts of other columns; `robust` or n_components="holdout", which are not sums
+            over rows.
         """
         return self._fit_parts(parts)
 
@@ -387,9 +397,11 @@ class POPCA(SubspaceModel):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> POPCA:
-        """Add rows to the tables of sums and take the closed form of all of them; there is no refinement.
+        """Add rows to the tables of sums and take the closed form of all of them; there is no
+        refinement.
 
-        Columns without an entry so far have components 0, with a warning: a later batch may have some.
+        Columns without an entry so far have components 0, with a warning: a later batch may have
+        some.
 
         Parameters
         ----------
@@ -397,7 +409,8 @@ class POPCA(SubspaceModel):
             Any number of rows; how they are split makes no difference but rounding.
         y : ignored
         shift : array-like of shape (d,), default=None
-            What is subtracted before summing, for precision only, on the first call; the means of the first batch.
+            What is subtracted before summing, for precision only, on the first call; the means of
+            the first batch.
 
         Returns
         -------
@@ -406,8 +419,8 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            After a matrix-free fit, which keeps no sums; beyond 8,000 columns unless solver="dense"; for options that
-            need the rows. The model is as it was.
+            After a matrix-free fit, which keeps no sums; beyond 8,000 columns unless
+            solver="dense"; for options that need the rows. The model is as it was.
 
         Notes
         -----
@@ -436,13 +449,14 @@ class POPCA(SubspaceModel):
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator, with one closed form at the end.
+            The same as `partial_fit` batch by batch on a fresh estimator, with one closed form at
+            the end.
 
         Raises
         ------
         ValueError
-            No batch at all, or what `partial_fit` refuses: the model is then that of the batches before, or as before
-            the call if it was the first.
+            No batch at all, or what `partial_fit` refuses: the model is then that of the batches
+            before, or as before the call if it was the first.
 
         Notes
         -----
@@ -515,8 +529,8 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            Other columns, or other `normalisers` or `standardize`; `robust` rows; a model without tables. The model is
-            as it was.
+            Other columns, or other `normalisers` or `standardize`; `robust` rows; a model without
+            tables. The model is as it was.
         """
         if isinstance(other, POPCA):
             other = copy(other)  # under its own lock alone: two that merge one another would wait for ever
@@ -650,9 +664,11 @@ class POPCA(SubspaceModel):
 
     @reads
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the root mean squared error, in units of `scale_`, at a tenth of the entries, hidden and then imputed.
+        """Minus the root mean squared error, in units of `scale_`, at a tenth of the entries,
+        hidden and then imputed.
 
-        Which are hidden is drawn from `random_state`. An error on entries that were used would be 0 for short rows.
+        Which are hidden is drawn from `random_state`. An error on entries that were used would be 0
+        for short rows.
 
         Parameters
         ----------
@@ -685,7 +701,8 @@ class POPCA(SubspaceModel):
 
     @reads
     def get_covariance(self) -> Floats:
-        """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k).
+        """Model covariance (d, d) of raw columns: components' variances plus noise. Positive
+        definite; O(d^2 k).
 
         Returns
         -------

@@ -225,7 +225,9 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
     @property
     @reads
     def feature_coef_(self) -> Floats:
-        """Weights of the columns, in units of y by unit of column: U w, which no rotation of the subspace changes."""
+        """Weights of the columns, in units of y by unit of column: U w, which no rotation of the
+        subspace changes.
+        """
         check_is_fitted(self, "components_")
         weights: Floats = ((self.components_.T @ self.coef_).T / self.scale_).T
         return weights
@@ -243,7 +245,8 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         ----------
         X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
         return_std : bool, default=False
-            Whether to return standard deviations too: what the missing entries leave open, and the noise of the label.
+            Whether to return standard deviations too: what the missing entries leave open, and the
+            noise of the label.
 
         Returns
         -------

@@ -44,34 +44,36 @@ _MANY_ROWS = 20_000  # from which on a fit begins at a sample of the rows
 class SLRMRegressor(SubspaceRegression):
     """Linear regression through a low-dimensional subspace that partially observed rows share.
 
-    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and the ridge that latent
-    coordinates need are learned together; labels may be missing (NaN) too. A row is predicted from the latent
-    coordinates of its observed entries. The model is that of [1]_, fitted to all rows at once; `SLRMOnlineRegressor`
-    learns from streams, and `lacunar.papers.slrm` has the algorithm as printed.
+    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and
+    the ridge that latent coordinates need are learned together; labels may be missing (NaN) too. A
+    row is predicted from the latent coordinates of its observed entries. The model is that of [1]_,
+    fitted to all rows at once; `SLRMOnlineRegressor` learns from streams, and `lacunar.papers.slrm`
+    has the algorithm as printed.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Dimension d of the subspace, at most the number of columns. None is 10, or the number of columns where there are
-        fewer. With a learned ridge, too many cost little.
+        Dimension d of the subspace, at most the number of columns. None is 10, or the number of
+        columns where there are fewer. With a learned ridge, too many cost little.
     solver : {"em", "als"}, default="em"
-        "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating least squares with a
-        learned ridge.
+        "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating
+        least squares with a learned ridge.
     lam1 : "auto", "inf" or float, default="auto"
-        Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of
-        (5)). Infinite: the subspace does not see labels. A small one helps where y depends on a direction of little
-        variance. "auto" is infinite, unless labels of rows that are held out are predicted better with a weight of .1
-        and one direction more a target. ("als" always has it infinite.)
+        Weight of the entries against the label, in standard deviations of y, while the subspace is
+        learned (lambda_1 of (5)). Infinite: the subspace does not see labels. A small one helps
+        where y depends on a direction of little variance. "auto" is infinite, unless labels of rows
+        that are held out are predicted better with a weight of .1 and one direction more a target.
+        ("als" always has it infinite.)
     alpha : "auto" or float, default="auto"
-        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out, and with finite `lam1` the w that EM
-        learned with the subspace.
+        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out, and with finite
+        `lam1` the w that EM learned with the subspace.
     max_iter : int, default=100
         Steps of "em", sweeps of "als".
     tol : float, default=1e-4
         Relative change of the basis at which they stop.
     standardize : bool, default=True
-        Subtract column means and divide by standard deviations, over observed entries. A column of one value in all
-        rows is left out.
+        Subtract column means and divide by standard deviations, over observed entries. A column of
+        one value in all rows is left out.
     clip : float or None, default=8.0
         Largest absolute value after standardising.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -89,7 +91,8 @@ class SLRMRegressor(SubspaceRegression):
     coef_ : ndarray of shape (d,) or (d, targets)
         w in the coordinates of `components_`.
     feature_coef_ : ndarray of shape (D,) or (D, targets)
-        U w in units of the data: what to show and interpret; no rotation of the subspace changes it.
+        U w in units of the data: what to show and interpret; no rotation of the subspace changes
+        it.
     intercept_ : float or ndarray of shape (targets,)
     sizes_ : ndarray of shape (d,)
         Lengths of the columns of the basis in which latent coordinates have variance `tau_`.
@@ -100,8 +103,9 @@ class SLRMRegressor(SubspaceRegression):
     ridge_ : float
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
     label_mean_, label_scale_, label_variance_ : ndarrays of shape (targets,)
-        Mean and standard deviation of y, the latter 1 where y is constant; and variance of y around its prediction
-        beside `spread_scale_` times what the missing entries leave, negative where y depends on the entries' own noise.
+        Mean and standard deviation of y, the latter 1 where y is constant; and variance of y around
+        its prediction beside `spread_scale_` times what the missing entries leave, negative where y
+        depends on the entries' own noise.
     spread_scale_ : ndarray of shape (targets,)
         Share of that which is an error of y: 1 where y is linear in a.
     n_components_ : int
@@ -115,7 +119,8 @@ class SLRMRegressor(SubspaceRegression):
     Raises
     ------
     ValueError
-        In `fit`: infinite entries; `n_components` above the number of columns. In `predict`: no label was known.
+        In `fit`: infinite entries; `n_components` above the number of columns. In `predict`: no
+        label was known.
 
     See Also
     --------
@@ -124,13 +129,14 @@ class SLRMRegressor(SubspaceRegression):
 
     Notes
     -----
-    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm of w, which therefore selects nothing: the
-    penalty is a ridge. For classes there is `KarmaClassifier`.
+    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm of w, which therefore
+    selects nothing: the penalty is a ridge. For classes there is `KarmaClassifier`.
 
-    A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3). From 20,000 rows on "em" begins
-    at the model of a sample of rows with 2,000 entries a column, and ends where labels of the sample that are held out
-    gain less than 1e-4 of their error; rows are drawn by a hash of what they hold, so that neither their order nor how
-    they are stored matters. `lam1="auto"` adds at most five times ten steps on the rows, or the sample.
+    A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3). From 20,000
+    rows on "em" begins at the model of a sample of rows with 2,000 entries a column, and ends where
+    labels of the sample that are held out gain less than 1e-4 of their error; rows are drawn by a
+    hash of what they hold, so that neither their order nor how they are stored matters.
+    `lam1="auto"` adds at most five times ten steps on the rows, or the sample.
 
     References
     ----------
@@ -221,15 +227,16 @@ class SLRMRegressor(SubspaceRegression):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit_parts(self, parts: Any) -> SLRMRegressor:
-        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part leave it.
+        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part
+        leave it.
 
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, y) as in `fit`. `map(step, *arguments)` returns parts made by `step(part, *arguments)`, with
-            `keep=False` where they cost nothing and need not be stored; `each` the list of what it returns for every
-            part, `total` the sums of the tuples it returns. `lacunar.distributed.fit_slrm` passes parts that are
-            Dask's.
+            Of pairs (X, y) as in `fit`. `map(step, *arguments)` returns parts made by
+            `step(part, *arguments)`, with `keep=False` where they cost nothing and need not be
+            stored; `each` the list of what it returns for every part, `total` the sums of the
+            tuples it returns. `lacunar.distributed.fit_slrm` passes parts that are Dask's.
 
         Returns
         -------

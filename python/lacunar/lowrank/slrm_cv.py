@@ -161,10 +161,12 @@ class SLRMRegressorCV(SubspaceRegression):
     alpha : sequence of "auto" or float, default=("auto",)
         Ridges on w to try: all of them on the latent coordinates of one factorisation.
     over : {"rows", "cells"}, default="rows"
-        What is held out: the labels of rows, or observed cells of X, whose imputations are scored in standard deviations of
-        their columns. Cells choose the dimension without any label, and need no label to be known.
+        What is held out: the labels of rows, or observed cells of X, whose imputations are scored
+        in standard deviations of their columns. Cells choose the dimension without any label, and
+        need no label to be known.
     cv : int, splitter or iterable, default=5
-        Folds over rows, or over the observed cells in row order. Rows without a label are in every training part.
+        Folds over rows, or over the observed cells in row order. Rows without a label are in every
+        training part.
     max_iter : int, default=100
     tol : float, default=1e-4
     standardize : bool, default=True
@@ -186,10 +188,13 @@ class SLRMRegressorCV(SubspaceRegression):
 
     Notes
     -----
-    Of each dimension one factorisation with lam1="inf", which all folds over rows share, or for cells one a fold, by 25 long steps of EM at most; one a
-    fold for every other lam1, which starts there and takes 10. In tables with more than 2,000 observed entries a column (and 30,000 in all) these see a
-    sample of the rows, and then all rows in a last step; the final model goes on from there by 25 long steps at most. In smaller tables it is that of
-    `SLRMRegressor` for lam1="inf", and takes the steps of the folds on all rows for another: steps that are few shrink what labels tell.
+    Of each dimension one factorisation with lam1="inf", which all folds over rows share, or for
+    cells one a fold, by 25 long steps of EM at most; one a fold for every other lam1, which starts
+    there and takes 10. In tables with more than 2,000 observed entries a column (and 30,000 in all)
+    these see a sample of the rows, and then all rows in a last step; the final model goes on from
+    there by 25 long steps at most. In smaller tables it is that of `SLRMRegressor` for lam1="inf",
+    and takes the steps of the folds on all rows for another: steps that are few shrink what labels
+    tell.
 
     Examples
     --------
@@ -199,7 +204,8 @@ class SLRMRegressorCV(SubspaceRegression):
     >>> a = rng.normal(size=(200, 3))
     >>> X = a @ rng.normal(size=(3, 12)) + 0.1 * rng.normal(size=(200, 12))
     >>> X[rng.random(X.shape) < 0.4] = np.nan
-    >>> SLRMRegressorCV([1, 3], lam1=["inf"], cv=3, random_state=0).fit(X, a[:, 0]).best_params_["n_components"]
+    >>> model = SLRMRegressorCV([1, 3], lam1=["inf"], cv=3, random_state=0).fit(X, a[:, 0])
+    >>> model.best_params_["n_components"]
     3
     """
 

@@ -432,7 +432,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SubspaceTracker:
-        """Follow the rows of X from a fresh start, `max_iter` times, the later passes in random order.
+        """Follow the rows of X from a fresh start, `max_iter` times, the later passes in random
+        order.
 
         Parameters
         ----------
@@ -460,20 +461,22 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
-            Any number of rows; how they are split between calls makes no difference after the first.
+            Any number of rows; how they are split between calls makes no difference after the
+            first.
         y : ignored
 
         Returns
         -------
         self
-            The first call learns all of its rows or none. After an error or an interrupt in a later one its first rows are learned, each
-            of them whole: `n_samples_seen_` says how many in all.
+            The first call learns all of its rows or none. After an error or an interrupt in a later
+            one its first rows are learned, each of them whole: `n_samples_seen_` says how many in
+            all.
 
         Raises
         ------
         ValueError
-            For another number of columns or infinite entries: the model is then as it was; for values that overflow: the rows before
-            are learned.
+            For another number of columns or infinite entries: the model is then as it was; for
+            values that overflow: the rows before are learned.
         """
         if not hasattr(self, "state_"):
             return self._follow_first(X)
@@ -493,8 +496,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     @property
     @reads
     def components_(self) -> Floats:
-        """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's. O(D k^2) to
-        read out.
+        """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's.
+        O(D k^2) to read out.
         """
         check_is_fitted(self, "state_")
         basis, triangle = np.linalg.qr(self._tracker().basis())
@@ -579,7 +582,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     @reads
     @over_files
     def score_samples(self, X: Any) -> Floats:
-        """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an empty row.
+        """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an
+        empty row.
 
         A value that stays high says that the subspace has changed.
 
@@ -603,40 +607,46 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 class PETRELS(SubspaceTracker):
     """Follow a subspace along a stream of partially observed rows by recursive least squares.
 
-    Every row is coded in the subspace so far by ridge regression on its observed entries, and the rows of the basis
-    that belong to those entries take one exact least-squares step, older rows being forgotten ([1]_).
+    Every row is coded in the subspace so far by ridge regression on its observed entries, and the
+    rows of the basis that belong to those entries take one exact least-squares step, older rows
+    being forgotten ([1]_).
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than
-        there are columns where these are fewer than 11.
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10,
+        or one less than there are columns where these are fewer than 11.
     forget : "auto", "window" or float, default="auto"
-        What a step multiplies the past by: lambda in [1]_. "auto" learns it: every fourth column is followed at eight
-        factors from .8 to 1 side by side, weighed by how well they predict entries before they learn them, and the
-        tracker remembers 1.4 times as many rows as their weighted geometric mean. It remembers at least as many as show
-        a column k / 2 times, and just those while rows leave over three times what they did. With
-        `correlation="per-column"` a second tracker with a factor of .96 runs beside it and takes its place where it surely
-        predicts entries better, as after a part of the directions was exchanged. "window" is 1 - 3 / (t +
-        300), which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
+        What a step multiplies the past by: lambda in [1]_. "auto" learns it: every fourth column is
+        followed at eight factors from .8 to 1 side by side, weighed by how well they predict
+        entries before they learn them, and the tracker remembers 1.4 times as many rows as their
+        weighted geometric mean. It remembers at least as many as show a column k / 2 times, and
+        just those while rows leave over three times what they did. With `correlation="per-column"`
+        a second tracker with a factor of .96 runs beside it and takes its place where it surely
+        predicts entries better, as after a part of the directions was exchanged. "window" is 1 - 3
+        / (t + 300), which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1
+        forgets nothing.
     correlation : {"per-column", "shared"}, default="per-column"
-        An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by how often a column
-        was seen: less exact where columns differ in how they are missing, at D k instead of D k^2 / 2 numbers and a
-        third of the time.
+        An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by
+        how often a column was seen: less exact where columns differ in how they are missing, at D k
+        instead of D k^2 / 2 numbers and a third of the time.
     ridge : "auto" or float, default="auto"
-        Ridge on latent coordinates. "auto" is noise over signal, learned along the stream, with `correlation="shared"`. With
-        `correlation="per-column"` it is 1e-3, and with `forget="auto"` noise over signal where that is less.
+        Ridge on latent coordinates. "auto" is noise over signal, learned along the stream, with
+        `correlation="shared"`. With `correlation="per-column"` it is 1e-3, and with `forget="auto"`
+        noise over signal where that is less.
     delta : float, default=10.0
         What the inverse correlations start from, in units of the inverse mean square of a code.
     precision : {"float64", "float32"}, default="float64"
-        Of the stored inverse correlations of `correlation="per-column"`; arithmetic is float64. Worth it when D k^2
-        numbers are more than the cache.
+        Of the stored inverse correlations of `correlation="per-column"`; arithmetic is float64.
+        Worth it when D k^2 numbers are more than the cache.
     robust : bool, default=False
-        Leave cells out of a step that lie beyond 4 deviations of a Huber code of their row. Deviations are running ones
-        of columns times a running level of rows, and a row of 2 k cells or more that leaves more over is judged by its
-        own median residual, so that a subspace that changes is followed.
+        Leave cells out of a step that lie beyond 4 deviations of a Huber code of their row.
+        Deviations are running ones of columns times a running level of rows, and a row of 2 k cells
+        or more that leaves more over is judged by its own median residual, so that a subspace that
+        changes is followed.
     init : {"svd", "random"} or array of shape (n_components, D), default="svd"
-        Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
+        Where to start: singular vectors of the first rows given, filled with zeros; a random
+        subspace; or a basis.
     max_iter : int, default=1
         Passes of `fit`.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -650,7 +660,8 @@ class PETRELS(SubspaceTracker):
     components_ : ndarray of shape (n_components, D)
         Orthonormal rows that span the subspace.
     residual_ : float
-        Running mean of the relative residuals that rows had before their own steps, without cells that were left out.
+        Running mean of the relative residuals that rows had before their own steps, without cells
+        that were left out.
     n_samples_seen_ : int
     n_iter_ : int
         Passes over the rows of `fit`; 1 of a stream.
@@ -661,15 +672,16 @@ class PETRELS(SubspaceTracker):
 
     Notes
     -----
-    A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when it is next seen, and
-    its growth there is limited. `forget="auto"` costs two to three times as much and twice the memory, with
-    `correlation="shared"` about twice as much and twice the memory of a basis. `robust=True` costs 1.4 times as much, or 1.6. Updates are symmetric to the last bit; others grow as
-    forget^-t.
+    A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when
+    it is next seen, and its growth there is limited. `forget="auto"` costs two to three times as
+    much and twice the memory, with `correlation="shared"` about twice as much and twice the memory
+    of a basis. `robust=True` costs 1.4 times as much, or 1.6. Updates are symmetric to the last
+    bit; others grow as forget^-t.
 
     References
     ----------
-    .. [1] Y. Chi, Y. C. Eldar, R. Calderbank, "PETRELS: Parallel Subspace Estimation and Tracking by Recursive Least
-       Squares from Partial Observations", 2012.
+    .. [1] Y. Chi, Y. C. Eldar, R. Calderbank, "PETRELS: Parallel Subspace Estimation and Tracking
+       by Recursive Least Squares from Partial Observations", 2012.
 
     Examples
     --------
@@ -739,24 +751,27 @@ class PETRELS(SubspaceTracker):
 class GROUSE(SubspaceTracker):
     """Follow a subspace along a stream of partially observed rows by rank-one rotations.
 
-    Every row is coded in the subspace so far, and the subspace is turned towards what it left over ([1]_). The greedy
-    step re-converges fast after a change but keeps a floor of noise; a smaller `damping` trades one for the other.
+    Every row is coded in the subspace so far, and the subspace is turned towards what it left over
+    ([1]_). The greedy step re-converges fast after a change but keeps a floor of noise; a smaller
+    `damping` trades one for the other.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than
-        there are columns where these are fewer than 11.
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10,
+        or one less than there are columns where these are fewer than 11.
     damping : float, default=1.0
         Factor of the greedy step's angle, in (0, 1].
     ridge : float, default=1e-3
         Ridge on latent coordinates.
     robust : bool, default=False
-        Leave cells out of a step that lie beyond 4 deviations of a Huber code of their row. Deviations are running ones
-        of columns times a running level of rows, and a row of 2 k cells or more that leaves more over is judged by its
-        own median residual, so that a subspace that changes is followed.
+        Leave cells out of a step that lie beyond 4 deviations of a Huber code of their row.
+        Deviations are running ones of columns times a running level of rows, and a row of 2 k cells
+        or more that leaves more over is judged by its own median residual, so that a subspace that
+        changes is followed.
     init : {"svd", "random"} or array of shape (n_components, D), default="svd"
-        Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
+        Where to start: singular vectors of the first rows given, filled with zeros; a random
+        subspace; or a basis.
     max_iter : int, default=1
         Passes of `fit`.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -770,7 +785,8 @@ class GROUSE(SubspaceTracker):
     components_ : ndarray of shape (n_components, D)
         Orthonormal rows that span the subspace.
     residual_ : float
-        Running mean of the relative residuals that rows had before their own steps, without cells that were left out.
+        Running mean of the relative residuals that rows had before their own steps, without cells
+        that were left out.
     n_samples_seen_, n_singular_, n_features_in_ : int
     n_iter_ : int
         Passes over the rows of `fit`; 1 of a stream.
@@ -778,14 +794,15 @@ class GROUSE(SubspaceTracker):
 
     Notes
     -----
-    The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o k^2 + k^3), whatever D
-    is. A row whose residual is 0, as where the subspace fits all of its few entries, or whose code is 0, makes no step:
-    it says of no direction that it is better. `robust=True` costs two to three times as much.
+    The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o
+    k^2 + k^3), whatever D is. A row whose residual is 0, as where the subspace fits all of its few
+    entries, or whose code is 0, makes no step: it says of no direction that it is better.
+    `robust=True` costs two to three times as much.
 
     References
     ----------
-    .. [1] L. Balzano, R. Nowak, B. Recht, "Online Identification and Tracking of Subspaces from Highly Incomplete
-       Information", 2010.
+    .. [1] L. Balzano, R. Nowak, B. Recht, "Online Identification and Tracking of Subspaces from
+       Highly Incomplete Information", 2010.
 
     Examples
     --------

@@ -37,19 +37,21 @@ def read_batches(
 
     Parameters
     ----------
-    source : path of a Parquet file or folder or of an `Observed` file, Arrow record batches, Observed, or ObservedFile
-        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset
-        or one table.
+    source : path of Parquet or of an `Observed` file, record batches, Observed, or ObservedFile
+        Files of a folder come by name. Arrow: an iterable of record batches or tables, a
+        RecordBatchReader, a dataset or one table.
     size : int, default=10000
         Rows of a batch, at least 1; only the last is shorter.
     target : None, str or array-like of shape (n,), default=None
-        Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped ``.npy`` file. Null
-        is NaN (None in text). None takes those in an `Observed` file, if it has any.
+        Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped
+        ``.npy`` file. Null is NaN (None in text). None takes those in an `Observed` file, if it has
+        any.
     triplets : Triplets, default=None
-        The source holds a line an entry, in place of a line a row. Rows without entries in between are empty rows.
+        The source holds a line an entry, in place of a line a row. Rows without entries in between
+        are empty rows.
     lists : Lists, default=None
-        The source holds a line a row with two lists: the numbers of its observed columns, in any order, and their
-        values.
+        The source holds a line a row with two lists: the numbers of its observed columns, in any
+        order, and their values.
     drop_unlabelled : bool, default=False
         Leave out rows whose label is NaN or None, which most learners refuse (not `SLRMRegressor`).
     dtype : float64 or float32, optional
@@ -68,16 +70,18 @@ def read_batches(
     TypeError
         A source of another kind.
     ValueError
-        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row, or
-        ten million rows ahead; lists of unequal length, with a column twice or outside the table; a file that is no
-        Parquet of numbers. Of a path the message names it, and the row group and column of what cannot be decoded.
+        size below 1; a target that is no column, or not one label a row; triplets that go back to
+        an earlier row, or ten million rows ahead; lists of unequal length, with a column twice or
+        outside the table; a file that is no Parquet of numbers. Of a path the message names it, and
+        the row group and column of what cannot be decoded.
     FileNotFoundError
         When there is no such file or folder.
 
     Notes
     -----
-    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere. Reading
-    a Parquet row group holds up to 2 MiB a column on top: write wide tables with row groups of about a batch.
+    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their
+    entries elsewhere. Reading a Parquet row group holds up to 2 MiB a column on top: write wide
+    tables with row groups of about a batch.
 
     Examples
     --------
@@ -213,9 +217,11 @@ MAX_GAP = 10**7  # rows without entries in a row: one number must not ask for ba
 
 
 class Triplets(NamedTuple):
-    """Names of the columns that hold row number, column number and value, and the size of the table.
+    """Names of the columns that hold row number, column number and value, and the size of the
+    table.
 
-    Lines must come by ascending row; a row may hold its columns in any order. Lines without a value are missing.
+    Lines must come by ascending row; a row may hold its columns in any order. Lines without a value
+    are missing.
 
     Attributes
     ----------
@@ -313,7 +319,8 @@ def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:
 def read_svmlight(
     path: str | os.PathLike[str], *, n_features: int, size: int = 10_000, zero_based: bool = False
 ) -> Iterator[tuple[Observed, NDArray[np.float64]]]:
-    """Walk the rows of an svmlight / libsvm text file that need not fit in memory, `size` at a time.
+    """Walk the rows of an svmlight / libsvm text file that need not fit in memory, `size` at a
+    time.
 
     Parameters
     ----------
@@ -334,8 +341,8 @@ def read_svmlight(
     Raises
     ------
     ValueError
-        size below 1; a line that is not of that form or whose columns do not ascend, which the message names; a column
-        beyond `n_features`.
+        size below 1; a line that is not of that form or whose columns do not ascend, which the
+        message names; a column beyond `n_features`.
 
     Examples
     --------
@@ -424,8 +431,8 @@ class RowBatches:
         Raises
         ------
         ValueError
-            No batch at all, or what `partial_fit` refuses: the model is then as `partial_fit` leaves it, or as before the call if it
-            was the first.
+            No batch at all, or what `partial_fit` refuses: the model is then as `partial_fit`
+            leaves it, or as before the call if it was the first.
         """
         one_pass(self, batches, lambda model, batch: model.partial_fit(rows_of(batch)))
         return self

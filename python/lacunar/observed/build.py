@@ -131,7 +131,8 @@ def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n
 
 
 class Lists(NamedTuple):
-    """Names of the columns that hold, for every row, a list of numbers of columns and a list of their values.
+    """Names of the columns that hold, for every row, a list of numbers of columns and a list of
+    their values.
 
     Null among the values is missing, a null list is an empty one.
 

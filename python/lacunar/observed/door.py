@@ -113,7 +113,8 @@ class ScoreMixin:
     """`score` of scikit-learn's mixins on labels of any library; a masked one counts as missing, which is an error."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted numbers.
+        """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted
+        numbers.
 
         Parameters
         ----------
@@ -140,7 +141,8 @@ class FileScoreMixin(ScoreMixin):
 
     @reads
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted numbers.
+        """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted
+        numbers.
 
         Parameters
         ----------

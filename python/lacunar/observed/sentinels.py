@@ -61,9 +61,11 @@ class Sentinel(NamedTuple):
 def sentinels_of(column: NDArray[Any]) -> list[Sentinel]:
     """Numbers of a column (n,) that may stand for a missing value.
 
-    Such a number is of the usual form (a row of nines such as 99 or -999, its neighbours 98 and 97 and rows of eights, 999.9, -1, -9), at least
-    three rows hold it, and it lies outside of all other values: by half of their range and by their interquartile range; or it is the only
-    negative number of its column. Of -1 only the latter counts, and it must be twice as frequent as the next value, of at least ten.
+    Such a number is of the usual form (a row of nines such as 99 or -999, its neighbours 98 and 97
+    and rows of eights, 999.9, -1, -9), at least three rows hold it, and it lies outside of all
+    other values: by half of their range and by their interquartile range; or it is the only
+    negative number of its column. Of -1 only the latter counts, and it must be twice as frequent as
+    the next value, of at least ten.
 
     Parameters
     ----------

@@ -28,14 +28,16 @@ _SAID = 5.0  # seconds between two lines of progress
 class ObservedFile:
     """Rows in a file, which need not fit in memory.
 
-    Opening reads the footer of the file, whatever its size. Everything else is checked block by block in the first pass
-    over the data; checksums are then not compared again in the same process. A thread of its own reads, checks and
-    decodes the next two blocks while one is learned from.
+    Opening reads the footer of the file, whatever its size. Everything else is checked block by
+    block in the first pass over the data; checksums are then not compared again in the same
+    process. A thread of its own reads, checks and decodes the next two blocks while one is learned
+    from.
 
-    Iterating gives batches as `fit_batches` of every estimator takes them, a block each: rows, or (rows, labels), or
-    (rows, labels, weights), whatever the file holds. `predict`, `predict_proba`, `decision_function`, `transform`,
-    `impute` and `score` of the estimators that learn from it take the file itself, and hold a block and the array that
-    they return; `score` takes labels and weights from the file.
+    Iterating gives batches as `fit_batches` of every estimator takes them, a block each: rows, or
+    (rows, labels), or (rows, labels, weights), whatever the file holds. `predict`, `predict_proba`,
+    `decision_function`, `transform`, `impute` and `score` of the estimators that learn from it take
+    the file itself, and hold a block and the array that they return; `score` takes labels and
+    weights from the file.
 
     Parameters
     ----------
@@ -52,7 +54,8 @@ class ObservedFile:
     precision : {"lossless", "float16", "int8"}
         How values were written.
     error : float
-        What that lost: root mean square of the differences, in units of the root mean square of the values.
+        What that lost: root mean square of the differences, in units of the root mean square of the
+        values.
     has_labels, has_weights : bool
         Whether labels and weights of rows are in the file.
 
@@ -61,8 +64,8 @@ class ObservedFile:
     FileNotFoundError
         When there is no such file.
     ValueError
-        When it is no such file, or damaged: here where the footer says so, in a pass where a block does. The message
-        names the file, the block and the row.
+        When it is no such file, or damaged: here where the footer says so, in a pass where a block
+        does. The message names the file, the block and the row.
 
     See Also
     --------
@@ -71,7 +74,8 @@ class ObservedFile:
 
     Notes
     -----
-    Memory is that of four blocks, of a million entries each at most unless a single row has more: some 50 MB.
+    Memory is that of four blocks, of a million entries each at most unless a single row has more:
+    some 50 MB.
 
     Examples
     --------
@@ -111,8 +115,8 @@ class ObservedFile:
         Parameters
         ----------
         start : int, default=0
-            First row, for a pass that was interrupted: `n_rows_seen_` or `n_samples_seen_` of a model that goes on with
-            `partial_fit`. What comes before is not read.
+            First row, for a pass that was interrupted: `n_rows_seen_` or `n_samples_seen_` of a
+            model that goes on with `partial_fit`. What comes before is not read.
         verbose : int, default=0
             From 1 on, entries a second and the time left are logged every five seconds.
 
@@ -134,8 +138,8 @@ class ObservedFile:
         return map(self._batch, pieces)
 
     def prepared(self, step: Step) -> Generator[Any, None, None]:
-        """What a function makes of rows and labels, a block at a time; the thread that reads calls it, and ends with
-        the iterator.
+        """What a function makes of rows and labels, a block at a time; the thread that reads calls
+        it, and ends with the iterator.
 
         Parameters
         ----------
@@ -174,7 +178,8 @@ class ObservedFile:
         return Observed._trusted(*whole(self._file))
 
     def labels(self) -> NDArray[Any] | None:
-        """Labels of all rows, shape (n,) or (n, targets), or None where the file has none. Entries are not read.
+        """Labels of all rows, shape (n,) or (n, targets), or None where the file has none. Entries
+        are not read.
 
         Returns
         -------
@@ -262,22 +267,24 @@ def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Pi
 def write_batches(
     path: str | os.PathLike[str], batches: Iterable[Any], *, precision: Precision = "lossless"
 ) -> ObservedFile:
-    """Write rows, with labels and weights if there are any, to a file that `ObservedFile` reads; one block is in memory
-    at a time.
+    """Write rows, with labels and weights if there are any, to a file that `ObservedFile` reads;
+    one block is in memory at a time.
 
     Parameters
     ----------
     path : path-like
-        Where; what was there is replaced in one step at the end, so that a killed run leaves the old file.
+        Where; what was there is replaced in one step at the end, so that a killed run leaves the
+        old file.
     batches : iterable of Observed, (Observed, labels) or (Observed, labels, weights)
-        As `read_batches` yields them, all of one width and one dtype. Labels are numbers, truth values or text, of
-        shape (m,) or (m, targets); NaN where unknown.
+        As `read_batches` yields them, all of one width and one dtype. Labels are numbers, truth
+        values or text, of shape (m,) or (m, targets); NaN where unknown.
     precision : {"lossless", "float16", "int8"}, default="lossless"
-        Of the values in the file. "lossless" takes as few bytes as hold every value of a block exactly: 1 where all are
-        whole numbers up to 127, 2 where float16 holds them, 4 in float32, 8 in float64. "float16" takes 2, with a
-        relative error of 2e-4 or so; blocks with a value beyond 65504 stay exact. "int8" takes 1: 127 steps up to the
-        largest value of the column in its block, an error of 1 % or so; where columns are many beside the entries of a
-        block, it is "float16".
+        Of the values in the file. "lossless" takes as few bytes as hold every value of a block
+        exactly: 1 where all are whole numbers up to 127, 2 where float16 holds them, 4 in float32,
+        8 in float64. "float16" takes 2, with a relative error of 2e-4 or so; blocks with a value
+        beyond 65504 stay exact. "int8" takes 1: 127 steps up to the largest value of the column in
+        its block, an error of 1 % or so; where columns are many beside the entries of a block, it
+        is "float16".
 
     Returns
     -------
@@ -289,14 +296,14 @@ def write_batches(
     TypeError
         A batch that is no `Observed`; labels that are neither numbers nor text.
     ValueError
-        No batch at all; a batch of another width or dtype than the first; labels or weights in some batches only, or
-        not one a row; weights that are negative or not finite.
+        No batch at all; a batch of another width or dtype than the first; labels or weights in some
+        batches only, or not one a row; weights that are negative or not finite.
 
     Notes
     -----
-    O(nnz) time. Columns take 1 byte an entry where rows observe more than one column in 250 or so, 2 where they observe
-    fewer, and an eighth of a byte a cell where nearly all cells are observed. The file depends on the rows, not on how
-    batches were cut.
+    O(nnz) time. Columns take 1 byte an entry where rows observe more than one column in 250 or so,
+    2 where they observe fewer, and an eighth of a byte a cell where nearly all cells are observed.
+    The file depends on the rows, not on how batches were cut.
 
     Examples
     --------
@@ -304,7 +311,9 @@ def write_batches(
     >>> from lacunar.observed import Observed, read_batches, write_batches
     >>> table = Observed.from_dense([[1.0, float("nan")], [2.0, 3.0], [float("nan"), 4.0]])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = write_batches(f"{folder}/rows.observed", read_batches(table, size=2, target=["a", "b", "c"]))
+    ...     file = write_batches(
+    ...         f"{folder}/rows.observed", read_batches(table, size=2, target=["a", "b", "c"])
+    ...     )
     ...     file.read() == table, file.labels().tolist()
     (True, ['a', 'b', 'c'])
     """

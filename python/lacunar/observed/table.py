@@ -37,7 +37,9 @@ from lacunar.observed.memory import is_private, mark_private, owned
 
 
 class Columns(NamedTuple):
-    """The same entries by column: entry ``p`` of column ``j`` is row ``rows[p]``, ``values[positions[p]]``."""
+    """The same entries by column: entry ``p`` of column ``j`` is row ``rows[p]``,
+    ``values[positions[p]]``.
+    """
 
     indptr: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -73,10 +75,12 @@ class Summary:
 
 
 class Observed:
-    """Observed entries of a table, row by row; what is not stored is missing and a stored zero is observed.
+    """Observed entries of a table, row by row; what is not stored is missing and a stored zero is
+    observed.
 
-    Immutable: the arrays are read-only and every method returns a new object. Build it with one of the ``from_*``
-    constructors, which check their input; estimators accept it wherever they accept ``X``.
+    Immutable: the arrays are read-only and every method returns a new object. Build it with one of
+    the ``from_*`` constructors, which check their input; estimators accept it wherever they accept
+    ``X``.
 
     Parameters
     ----------
@@ -95,8 +99,8 @@ class Observed:
 
     Notes
     -----
-    Memory is ``8 (n + 1) + 12 nnz`` bytes in float64 and ``8 (n + 1) + 8 nnz`` in float32. Construction checks every
-    entry once, O(n + nnz).
+    Memory is ``8 (n + 1) + 12 nnz`` bytes in float64 and ``8 (n + 1) + 8 nnz`` in float32.
+    Construction checks every entry once, O(n + nnz).
 
     Examples
     --------
@@ -151,8 +155,9 @@ class Observed:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Numbers; NaN, None, NA and NaT in an object array and what a masked array masks are missing, infinity is an
-            error. Dates, durations and complex numbers are refused. A frame is read as `from_frame` reads it.
+            Numbers; NaN, None, NA and NaT in an object array and what a masked array masks are
+            missing, infinity is an error. Dates, durations and complex numbers are refused. A frame
+            is read as `from_frame` reads it.
         dtype : float64 or float32, optional
             Default: float32 stays float32, everything else becomes float64.
         n_jobs : int, optional
@@ -160,7 +165,8 @@ class Observed:
 
         Notes
         -----
-        Two passes over the cells, O(n d); rows or columns that lie cell by cell are read where they are.
+        Two passes over the cells, O(n d); rows or columns that lie cell by cell are read where they
+        are.
 
         Examples
         --------
@@ -178,10 +184,12 @@ class Observed:
         Parameters
         ----------
         X : sparse matrix or array of shape (n, d)
-            Any format but DIA and blocked BSR, which lose or invent stored entries; int32 or int64 indices.
+            Any format but DIA and blocked BSR, which lose or invent stored entries; int32 or int64
+            indices.
         sparse_missing : {"absent", "nan"}, default="absent"
-            "absent": what is not stored is missing and a stored zero is observed. "nan": what is not stored is an
-            observed zero (the result is as large as the dense table). A stored NaN is missing in both.
+            "absent": what is not stored is missing and a stored zero is observed. "nan": what is
+            not stored is an observed zero (the result is as large as the dense table). A stored NaN
+            is missing in both.
         dtype : float64 or float32, optional
 
         Examples
@@ -225,12 +233,14 @@ class Observed:
 
         Notes
         -----
-        O(m + n): triplets that come by row and column are checked and copied, others sorted by counting, in 12 or 16
-        bytes a triplet more. A mean is summed in float64 in the order of the triplets.
+        O(m + n): triplets that come by row and column are checked and copied, others sorted by
+        counting, in 12 or 16 bytes a triplet more. A mean is summed in float64 in the order of the
+        triplets.
 
         Examples
         --------
-        >>> Observed.from_triplets([0, 1, 0], [1, 0, 1], [3.0, 1.0, 5.0], duplicates="mean").to_dense()
+        >>> table = Observed.from_triplets([0, 1, 0], [1, 0, 1], [3.0, 1.0, 5.0], duplicates="mean")
+        >>> table.to_dense()
         array([[nan,  4.],
                [ 1., nan]])
         """
@@ -238,13 +248,14 @@ class Observed:
 
     @classmethod
     def from_frame(cls, df: Any, *, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Observed:
-        """Observed entries of a pandas, polars or Arrow table: everything that is neither null nor NaN.
+        """Observed entries of a pandas, polars or Arrow table: everything that is neither null nor
+        NaN.
 
         Parameters
         ----------
         df : data frame of n rows and d columns of numbers or booleans
-            However they are stored: nullable, sparse (zeros are zeros), as a dictionary or category, as decimals,
-            objects or text.
+            However they are stored: nullable, sparse (zeros are zeros), as a dictionary or
+            category, as decimals, objects or text.
         dtype : float64 or float32, optional
             Default: float64.
         n_jobs : int, optional
@@ -253,8 +264,8 @@ class Observed:
         Raises
         ------
         TypeError
-            For what is no frame in memory; for a column of dates, durations, lists or other objects. The message names
-            it.
+            For what is no frame in memory; for a column of dates, durations, lists or other
+            objects. The message names it.
         ValueError
             For text that is no number; the message names row and column.
 
@@ -270,7 +281,8 @@ class Observed:
     def from_long_frame(
         cls, df: Any, *, row: str, col: str, value: str, duplicates: Duplicates = "error"
     ) -> tuple[Observed, NDArray[Any], NDArray[Any]]:
-        """Observed entries of a long frame: one line a cell, with ids of any kind for rows and columns.
+        """Observed entries of a long frame: one line a cell, with ids of any kind for rows and
+        columns.
 
         Parameters
         ----------
@@ -296,7 +308,8 @@ class Observed:
         --------
         >>> import pandas as pd
         >>> votes = pd.DataFrame({"user": ["ann", "bob"], "film": ["x", "y"], "stars": [4, 5]})
-        >>> table, users, films = Observed.from_long_frame(votes, row="user", col="film", value="stars")
+        >>> names = {"row": "user", "col": "film", "value": "stars"}
+        >>> table, users, films = Observed.from_long_frame(votes, **names)
         >>> users.tolist()
         ['ann', 'bob']
         """
@@ -313,7 +326,8 @@ class Observed:
         zero_based: bool = False,
         batch_rows: int = 10_000,
     ) -> tuple[Observed, NDArray[np.float64]]:
-        """Observed entries and labels of an svmlight / libsvm text file; a written zero is observed.
+        """Observed entries and labels of an svmlight / libsvm text file; a written zero is
+        observed.
 
         Parameters
         ----------
@@ -334,8 +348,8 @@ class Observed:
         Raises
         ------
         ValueError
-            For a line that is not of that form, whose columns do not ascend, or a column beyond `n_features`; the
-            message names file and line.
+            For a line that is not of that form, whose columns do not ascend, or a column beyond
+            `n_features`; the message names file and line.
         """
         n_rows, parts = 0, [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
         for row, col, value, y in svmlight_pieces(path, batch_rows, zero_based):
@@ -359,20 +373,23 @@ class Observed:
         batch_rows: int = 1_000_000,
         lists: tuple[str, str] | None = None,
     ) -> Observed:
-        """Observed entries of a Parquet file (or folder of files) of triplets, or of rows that are two lists.
+        """Observed entries of a Parquet file (or folder of files) of triplets, or of rows that are
+        two lists.
 
         Parameters
         ----------
         path : path-like
         row, col, value : str
-            Names of its columns; row and col hold numbers from 0. Lines with a null value are missing.
+            Names of its columns; row and col hold numbers from 0. Lines with a null value are
+            missing.
         shape : tuple of (n, d), optional
         duplicates : {"error", "last", "mean"}, default="error"
         batch_rows : int, default=1000000
             Triplets, or rows of lists, read at a time.
         lists : tuple of (indices, values), optional
-            Names of two columns that hold a list a row: numbers of columns from 0, in any order, each once, and values.
-            A null among the values is missing. In place of row, col and value.
+            Names of two columns that hold a list a row: numbers of columns from 0, in any order,
+            each once, and values. A null among the values is missing. In place of row, col and
+            value.
 
         Raises
         ------
@@ -381,8 +398,9 @@ class Observed:
         FileNotFoundError
             When there is no such file or folder.
         ValueError
-            When it is no Parquet file of such triplets, a cell comes twice, or row numbers leave nearly all rows empty
-            while no `shape` says that this is meant; the message names the file.
+            When it is no Parquet file of such triplets, a cell comes twice, or row numbers leave
+            nearly all rows empty while no `shape` says that this is meant; the message names the
+            file.
         """
         check_duplicates_policy(duplicates)
         with naming(path):
@@ -413,8 +431,8 @@ class Observed:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Observed:
-        """Read what `save` or `lacunar.observed.write_batches` wrote, all of it; `lacunar.observed.ObservedFile` reads
-        it in parts.
+        """Read what `save` or `lacunar.observed.write_batches` wrote, all of it;
+        `lacunar.observed.ObservedFile` reads it in parts.
 
         Parameters
         ----------
@@ -425,8 +443,8 @@ class Observed:
         FileNotFoundError
             When there is no such file.
         ValueError
-            When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format;
-            the message names file, block and row.
+            When the file is not such a file, is damaged, of an unknown version, or breaks the
+            contract of the format; the message names file, block and row.
         """
         return cls._trusted(*read_rows(path))
 
@@ -591,7 +609,8 @@ class Observed:
     # -- conversions ----------------------------------------------------------------------------------------------
 
     def with_values(self, values: ArrayLike) -> Observed:
-        """The same pattern of observed cells with other values, shape (nnz,); they are checked to be finite.
+        """The same pattern of observed cells with other values, shape (nnz,); they are checked to
+        be finite.
 
         Parameters
         ----------
@@ -644,13 +663,14 @@ class Observed:
         return dense
 
     def save(self, path: str | os.PathLike[str], *, precision: Precision = "lossless") -> None:
-        """Write to a file that `load` and `lacunar.observed.ObservedFile` read; `lacunar.observed.write_batches` writes
-        labels, too.
+        """Write to a file that `load` and `lacunar.observed.ObservedFile` read;
+        `lacunar.observed.write_batches` writes labels, too.
 
         Parameters
         ----------
         path : path-like
-            Where; written under another name and then renamed, so that a killed run leaves nothing half-written.
+            Where; written under another name and then renamed, so that a killed run leaves nothing
+            half-written.
         precision : {"lossless", "float16", "int8"}, default="lossless"
             As in `write_batches`.
         """

@@ -31,17 +31,20 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : estimator of lacunar, fitted or not, or scikit-learn's Pipeline or fitted ColumnTransformer of such
-        Its parameters and the attributes ending in ``_`` are stored. Metadata requests are not.
+    estimator : estimator of lacunar, or scikit-learn's Pipeline or ColumnTransformer of such
+        Fitted or not, but for a ColumnTransformer, which must be fitted. Its parameters and the
+        attributes ending in ``_`` are stored. Metadata requests are not.
     path : path-like
-        Where to write. The file appears whole: a killed run leaves what was there before. It passes on the permissions of a file that
-        it replaces, and its owner and group where the system allows that; a new file follows the umask. Of a symbolic link the file
-        behind it is replaced, and the link stays.
+        Where to write. The file appears whole: a killed run leaves what was there before. It passes
+        on the permissions of a file that it replaces, and its owner and group where the system
+        allows that; a new file follows the umask. Of a symbolic link the file behind it is
+        replaced, and the link stays.
 
     Raises
     ------
     TypeError
-        When it is no estimator of this package, or a parameter is no plain data (a function, a generator object).
+        When it is no estimator of this package, or a parameter is no plain data (a function, a
+        generator object).
     OSError
         When the place cannot be written.
 
@@ -91,8 +94,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     FileNotFoundError
         When there is no such file.
     ValueError
-        When it is no model file, is damaged, names a class or a version this lacunar does not know, or its parts
-        contradict each other. Nothing of the file is run in any case.
+        When it is no model file, is damaged, names a class or a version this lacunar does not know,
+        or its parts contradict each other. Nothing of the file is run in any case.
 
     Examples
     --------

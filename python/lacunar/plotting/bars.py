@@ -91,7 +91,9 @@ class ScoresDisplay(Bars):
     Examples
     --------
     >>> from lacunar.plotting import ScoresDisplay
-    >>> display = ScoresDisplay(["a", "b"], [0.1, 0.2], [0.01, 0.02], [True, False], "error rate").plot()
+    >>> display = ScoresDisplay(
+    ...     ["a", "b"], [0.1, 0.2], [0.01, 0.02], [True, False], "error rate"
+    ... ).plot()
     """
 
     _shape = (8.2, 0.42, 0.7)
@@ -177,7 +179,8 @@ class CoefficientDisplay(Bars):
         ax: Any = None,
         **bar_kw: Any,
     ) -> CoefficientDisplay:
-        """Draw a fitted `SLRMRegressor`, or another model with `feature_coef_`, or any linear model (`coef_`).
+        """Draw a fitted `SLRMRegressor`, or another model with `feature_coef_`, or any linear model
+        (`coef_`).
 
         Parameters
         ----------
@@ -235,7 +238,8 @@ class CoefficientDisplay(Bars):
 
 
 class ImportanceDisplay(Bars):
-    """What columns matter to a learner: that their values are these, and that they are missing, two bars a column.
+    """What columns matter to a learner: that their values are these, and that they are missing, two
+    bars a column.
 
     Parameters
     ----------
@@ -256,7 +260,13 @@ class ImportanceDisplay(Bars):
     Examples
     --------
     >>> from lacunar.plotting import ImportanceDisplay
-    >>> table = {"column": ["age", "dose"], "value": [0.1, 0.4], "value_sd": [0, 0], "missing": [0.2, 0], "missing_sd": [0, 0]}
+    >>> table = {
+    ...     "column": ["age", "dose"],
+    ...     "value": [0.1, 0.4],
+    ...     "value_sd": [0, 0],
+    ...     "missing": [0.2, 0],
+    ...     "missing_sd": [0, 0],
+    ... }
     >>> ImportanceDisplay(table).shown()
     ['dose', 'age']
     """
@@ -339,7 +349,9 @@ class PoolDisplay(Bars):
     Examples
     --------
     >>> from lacunar.plotting import PoolDisplay
-    >>> PoolDisplay({"member": ["kernels", "forest"], "score": [0.9, 0.8], "weight": [0.7, 0.3]}).shown()
+    >>> PoolDisplay(
+    ...     {"member": ["kernels", "forest"], "score": [0.9, 0.8], "weight": [0.7, 0.3]}
+    ... ).shown()
     ['kernels, 0.900', 'forest, 0.800']
     """
 

@@ -155,7 +155,8 @@ class CoverageDisplay(Curves):
         Returns
         -------
         groups : list of ndarray of int
-            Row numbers by rising share; rows of one share stay together, and small groups are merged.
+            Row numbers by rising share; rows of one share stay together, and small groups are
+            merged.
         """
         edges = np.unique(np.quantile(self.share, np.linspace(0, 1, self.n_bins + 1)[1:-1]))
         bins = np.searchsorted(edges, self.share, side="left")
@@ -225,13 +226,16 @@ class CalibrationByMissingDisplay(CoverageDisplay):
 
     Notes
     -----
-    The error of a group is the mean, over at most ten bins of equally many rows, at least 30, sorted by confidence, of |mean confidence - share of rows
-    that are right| (Naeini, Cooper and Hauskrecht, AAAI 2015). It is above 0 by chance alone, the more the fewer the rows.
+    The error of a group is the mean, over at most ten bins of equally many rows, at least 30,
+    sorted by confidence, of |mean confidence - share of rows that are right| (Naeini, Cooper and
+    Hauskrecht, AAAI 2015). It is above 0 by chance alone, the more the fewer the rows.
 
     Examples
     --------
     >>> from lacunar.plotting import CalibrationByMissingDisplay
-    >>> display = CalibrationByMissingDisplay([0, 0, 3, 3], {"a": [0.9, 0.7, 0.9, 0.9]}, {"a": [1, 1, 1, 0]}).plot()
+    >>> display = CalibrationByMissingDisplay(
+    ...     [0, 0, 3, 3], {"a": [0.9, 0.7, 0.9, 0.9]}, {"a": [1, 1, 1, 0]}
+    ... ).plot()
     >>> display.errors()["a"].round(2)
     array([0.2, 0.4])
     """
@@ -374,7 +378,8 @@ def _mean(losses: NDArray[np.float64]) -> float:
 
 
 class ShareCurveDisplay(Curves):
-    """Learning curve over the share of entries that is observed: loss when more of a table is hidden at random.
+    """Learning curve over the share of entries that is observed: loss when more of a table is
+    hidden at random.
 
     Parameters
     ----------
@@ -435,9 +440,11 @@ class ShareCurveDisplay(Curves):
         ax: Any = None,
         **line_kw: Any,
     ) -> ShareCurveDisplay:
-        """Hide entries completely at random, fit fresh copies on some rows and test them on the others.
+        """Hide entries completely at random, fit fresh copies on some rows and test them on the
+        others.
 
-        Every learner gets the same missing entries and the same rows. Costs `n_repeats` fits a share and learner.
+        Every learner gets the same missing entries and the same rows. Costs `n_repeats` fits a
+        share and learner.
 
         Parameters
         ----------
@@ -511,14 +518,16 @@ class ShareCurveDisplay(Curves):
 
 
 class RegretDisplay(Curves):
-    """Running loss of learners that predict every row before they learn it; regret against a comparator.
+    """Running loss of learners that predict every row before they learn it; regret against a
+    comparator.
 
     Parameters
     ----------
     losses : dict of str to array-like of shape (n,)
         Loss of every row before it was learned.
     comparator : array-like of shape (n,), optional
-        Loss of a fixed predictor, the best in hindsight: regret, the difference of the sums, is drawn instead of the mean.
+        Loss of a fixed predictor, the best in hindsight: regret, the difference of the sums, is
+        drawn instead of the mean.
 
     Attributes
     ----------
@@ -814,7 +823,8 @@ class TrackingErrorDisplay(Curves):
         ax: Any = None,
         **line_kw: Any,
     ) -> TrackingErrorDisplay:
-        """Follow a stream with fresh copies of one tracker or a dict of them, a window of rows at a time.
+        """Follow a stream with fresh copies of one tracker or a dict of them, a window of rows at a
+        time.
 
         Parameters
         ----------
@@ -823,8 +833,8 @@ class TrackingErrorDisplay(Curves):
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
             Rows in order of arrival.
         basis : array-like of shape (k, d) or (windows, k, d), optional
-            The true subspace, or one a window: the error is then |P_true - P|^2 / 2k instead of the residual of every window before
-            it is learned.
+            The true subspace, or one a window: the error is then |P_true - P|^2 / 2k instead of the
+            residual of every window before it is learned.
         window : int, default=50
             Rows learned between two points of the picture.
         ax : matplotlib Axes, optional

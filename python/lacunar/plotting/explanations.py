@@ -35,7 +35,8 @@ def _unit(explanation: Explanation) -> str:
 
 
 class WaterfallDisplay(Bars):
-    """One row from the base at the bottom to its prediction at the top: a bar for what each value adds, the largest at the top.
+    """One row from the base at the bottom to its prediction at the top: a bar for what each value
+    adds, the largest at the top.
 
     Parameters
     ----------
@@ -151,9 +152,11 @@ def _short(cell: Any) -> str:
 
 
 class BeeswarmDisplay(Bars):
-    """What values add to the predictions of many rows: for every feature a point a row that shows it, those that move predictions most at the top.
+    """What values add to the predictions of many rows: for every feature a point a row that shows
+    it, those that move predictions most at the top.
 
-    Points are green where the feature's value is high among the rows, grey where it is low; of features that are no numbers all are green.
+    Points are green where the feature's value is high among the rows, grey where it is low; of
+    features that are no numbers all are green.
 
     Parameters
     ----------

@@ -83,10 +83,11 @@ class Panels:
 
 
 class ImputedValuesDisplay(Panels):
-    """Observed and imputed values of every column with missing entries, a panel each: densities of numbers, shares of levels.
+    """Observed and imputed values of every column with missing entries, a panel each: densities of
+    numbers, shares of levels.
 
-    The two may differ where entries are missing by what the other columns say; a difference that those do not explain is a reason to
-    look again at the models, or at why entries are missing.
+    The two may differ where entries are missing by what the other columns say; a difference that
+    those do not explain is a reason to look again at the models, or at why entries are missing.
 
     Parameters
     ----------
@@ -217,7 +218,8 @@ class ChainsDisplay(Panels):
     traces : dict of str to array-like of shape (n_imputations, sweeps)
         Means by column.
     convergence : dict of str to float
-        Square root of the variance between chains over that within; near 1 where sweeps have settled.
+        Square root of the variance between chains over that within; near 1 where sweeps have
+        settled.
     n_shown : int, default=12
         Largest number of columns drawn, those that have settled least.
 
@@ -235,7 +237,9 @@ class ChainsDisplay(Panels):
     Examples
     --------
     >>> from lacunar.plotting import ChainsDisplay
-    >>> ChainsDisplay({"a": [[0.1, 0.2], [0.3, 0.1]], "b": [[0, 5], [9, 6]]}, {"a": 1.0, "b": 1.7}).shown()
+    >>> ChainsDisplay(
+    ...     {"a": [[0.1, 0.2], [0.3, 0.1]], "b": [[0, 5], [9, 6]]}, {"a": 1.0, "b": 1.7}
+    ... ).shown()
     ['b', 'a']
     """
 
@@ -280,7 +284,8 @@ class ChainsDisplay(Panels):
 
 
 class OverimputationDisplay(Panels):
-    """Observed entries that were hidden and drawn, against their values, with how often the intervals of the draws hold them.
+    """Observed entries that were hidden and drawn, against their values, with how often the
+    intervals of the draws hold them.
 
     Parameters
     ----------
@@ -308,9 +313,10 @@ class OverimputationDisplay(Panels):
 
     Notes
     -----
-    Honaker, King and Blackwell, "Amelia II", 2011, who hide one entry at a time and keep the model, which has seen it; here the model never
-    sees what it draws. An interval goes between order statistics of the draws such that it holds one more draw with probability `level`;
-    of few draws it is as wide as these are.
+    Honaker, King and Blackwell, "Amelia II", 2011, who hide one entry at a time and keep the model,
+    which has seen it; here the model never sees what it draws. An interval goes between order
+    statistics of the draws such that it holds one more draw with probability `level`; of few draws
+    it is as wide as these are.
 
     Examples
     --------
@@ -349,7 +355,8 @@ class OverimputationDisplay(Panels):
         random_state: int = 0,
         ax: Any = None,
     ) -> OverimputationDisplay:
-        """Hide the observed entries of a table part by part, and draw each part by an imputer that learns from the others.
+        """Hide the observed entries of a table part by part, and draw each part by an imputer that
+        learns from the others.
 
         Parameters
         ----------
@@ -358,7 +365,8 @@ class OverimputationDisplay(Panels):
         X : frame or array-like of shape (n, d)
             The table.
         n_parts : int, default=5
-            Parts, at least 2, each hidden once. More parts hide less at a time, and take as many fits.
+            Parts, at least 2, each hidden once. More parts hide less at a time, and take as many
+            fits.
         level : float, default=0.9
             Share that an interval should hold.
         n_shown : int, default=12
@@ -416,7 +424,8 @@ class OverimputationDisplay(Panels):
         Returns
         -------
         shares : dict of str to float
-            Of numbers the share within their intervals, which should be near `level`; of levels the share of draws that are right.
+            Of numbers the share within their intervals, which should be near `level`; of levels the
+            share of draws that are right.
         """
         shares = {}
         for name, values in self.values.items():
@@ -447,7 +456,8 @@ class OverimputationDisplay(Panels):
 
 
 class DeltaDisplay:
-    """A pooled coefficient against a shift of all drawn values of one column, and the shift at which the conclusion turns.
+    """A pooled coefficient against a shift of all drawn values of one column, and the shift at
+    which the conclusion turns.
 
     Parameters
     ----------
@@ -465,8 +475,8 @@ class DeltaDisplay:
     Attributes
     ----------
     tipping_point : float
-        The smallest shift, in modulus, at which the interval begins to hold `null`, or ceases to, between shifts by lines; NaN where the
-        conclusion is the same for all shifts.
+        The smallest shift, in modulus, at which the interval begins to hold `null`, or ceases to,
+        between shifts by lines; NaN where the conclusion is the same for all shifts.
     ax_, figure_ : matplotlib Axes and Figure
         After `plot`.
 
@@ -482,7 +492,9 @@ class DeltaDisplay:
     Examples
     --------
     >>> from lacunar.plotting import DeltaDisplay
-    >>> display = DeltaDisplay([-2, 0, 2], [0.0, 1.0, 2.0], [[-0.5, 0.5], [0.5, 1.5], [1.5, 2.5]], "income", "age")
+    >>> display = DeltaDisplay(
+    ...     [-2, 0, 2], [0.0, 1.0, 2.0], [[-0.5, 0.5], [0.5, 1.5], [1.5, 2.5]], "income", "age"
+    ... )
     >>> float(display.tipping_point)
     -1.0
     """
@@ -544,7 +556,8 @@ class DeltaDisplay:
         coefficient : str or int, default=0
             Name or place of the coefficient.
         deltas : sequence of float, default=None
-            Shifts, which reach across 0. None: nine up to two standard deviations of the column in either direction.
+            Shifts, which reach across 0. None: nine up to two standard deviations of the column in
+            either direction.
         null : float, default=0
             What the interval may hold or not.
         level : float, default=0.95

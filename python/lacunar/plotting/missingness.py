@@ -61,10 +61,12 @@ class MissingnessDisplay:
     def from_table(
         cls, X: Any, names: Sequence[str] | None = None, *, ax: Any = None, **image_kw: Any
     ) -> MissingnessDisplay:
-        """Draw any table, of any size: an array with NaN, a frame, a sparse matrix or `Observed`. O(nnz + cells sorted).
+        """Draw any table, of any size: an array with NaN, a frame, a sparse matrix or `Observed`.
+        O(nnz + cells sorted).
 
-        Rows are sorted by pattern, most complete first; beyond 2^26 cells by their number of entries only. Neighbours are
-        averaged into at most 400 x 400 cells; columns keep their order.
+        Rows are sorted by pattern, most complete first; beyond 2^26 cells by their number of
+        entries only. Neighbours are averaged into at most 400 x 400 cells; columns keep their
+        order.
 
         Parameters
         ----------

@@ -32,17 +32,19 @@ def value_of_measuring(
 ) -> Floats:
     """What a missing entry of a row is expected to tell about the target, if it were measured.
 
-    Of numbers the fall of their variance, by `GaussianRegressor.value_of_measuring` of a model whose covariance is
-    shrunk by 15 % of the rows, since an unshrunk one overrates entries below some hundred rows. Of classes the mutual
-    information of class and entry, where the rows of every class are a Gaussian. Of several models, `n_bags`, each of a
-    sample of the rows with replacement, the mean.
+    Of numbers the fall of their variance, by `GaussianRegressor.value_of_measuring` of a model
+    whose covariance is shrunk by 15 % of the rows, since an unshrunk one overrates entries below
+    some hundred rows. Of classes the mutual information of class and entry, where the rows of every
+    class are a Gaussian. Of several models, `n_bags`, each of a sample of the rows with
+    replacement, the mean.
 
     Parameters
     ----------
     X : array-like with NaN, frame or Observed, shape (n_rows, d)
         Rows to learn from.
     y : array-like of shape (n_rows,) or (n_rows, targets)
-        Numbers, or classes: text, truth values, at most 20 different whole numbers that are not floats.
+        Numbers, or classes: text, truth values, at most 20 different whole numbers that are not
+        floats.
     rows : array-like with NaN, frame or Observed, shape (m, d)
         Rows of which something is to be measured.
     cost : array-like of shape (d,), optional
@@ -57,8 +59,9 @@ def value_of_measuring(
     Returns
     -------
     value : ndarray of shape (m, d)
-        Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. In squared units of y, for several targets in shares of their variances, and for
-        classes in nats.
+        Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. In
+        squared units of y, for several targets in shares of their variances, and for classes in
+        nats.
 
     Raises
     ------
@@ -72,10 +75,10 @@ def value_of_measuring(
 
     Notes
     -----
-    The class c of a row that shows x_o has the chance p(c | x_o), and a missing entry x_j the mean and variance that
-    the Gaussian of class c gives it: the value is I(c; x_j | x_o) = E log p(x_j | c, x_o) / p(x_j | x_o). Classes share
-    one covariance, or have covariances of their own that are shrunk to it: rows that are left out, with further entries
-    hidden, choose by their log loss.
+    The class c of a row that shows x_o has the chance p(c | x_o), and a missing entry x_j the mean
+    and variance that the Gaussian of class c gives it: the value is I(c; x_j | x_o) = E log p(x_j |
+    c, x_o) / p(x_j | x_o). Classes share one covariance, or have covariances of their own that are
+    shrunk to it: rows that are left out, with further entries hidden, choose by their log loss.
 
     Examples
     --------
@@ -142,10 +145,11 @@ class Measurement(NamedTuple):
 
 
 class MeasuringLoop(WholeCopies):
-    """Buys missing entries of rows one after another, by what they would tell about the target, within a budget a row.
+    """Buys missing entries of rows one after another, by what they would tell about the target,
+    within a budget a row.
 
-    `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in
-    any order.
+    `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and
+    are answered in any order.
 
     Parameters
     ----------
@@ -175,12 +179,13 @@ class MeasuringLoop(WholeCopies):
     See Also
     --------
     value_of_measuring : The values alone, by a model of training rows.
-    lacunar.active.ActivePOPCA : Which attributes of new rows teach the covariance most, without a target.
+    lacunar.active.ActivePOPCA : Which attributes of new rows teach the covariance most, without a
+        target.
 
     Notes
     -----
-    One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking again once it is
-    known, is greedy: no plan of several entries ahead.
+    One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking
+    again once it is known, is greedy: no plan of several entries ahead.
 
     Examples
     --------
@@ -221,20 +226,23 @@ class MeasuringLoop(WholeCopies):
 
     @classmethod
     def from_rows(cls, X: Any, y: Any, *, budget: float = 3, cost: Any = None, least_value: float = 0) -> Self:
-        """A loop that buys by the values of `value_of_measuring(X, y, ...)`: of classes, the entry that is to tell most about the class.
+        """A loop that buys by the values of `value_of_measuring(X, y, ...)`: of classes, the entry
+        that is to tell most about the class.
 
         Parameters
         ----------
         X : array-like with NaN or Observed, shape (n, d)
             Rows to learn from: numbers, as the rows to measure are.
         y : array-like of shape (n,) or (n, targets)
-            Numbers, or classes: text, truth values, at most 20 different whole numbers that are not floats.
+            Numbers, or classes: text, truth values, at most 20 different whole numbers that are not
+            floats.
         budget : float, default=3
             Most that the entries of one row may cost together, > 0.
         cost : array-like of shape (d,), default=None
             Prices of the columns, > 0; None is 1 each.
         least_value : float, default=0
-            An entry whose value over price is not above it is never bought: in squared units of y, or in nats.
+            An entry whose value over price is not above it is never bought: in squared units of y,
+            or in nats.
 
         Returns
         -------
@@ -267,7 +275,8 @@ class MeasuringLoop(WholeCopies):
 
     @changes
     def ask(self) -> list[Measurement]:
-        """The best entry of every row that waits for no answer and can pay for one that is worth it.
+        """The best entry of every row that waits for no answer and can pay for one that is worth
+        it.
 
         Returns
         -------
@@ -305,8 +314,8 @@ class MeasuringLoop(WholeCopies):
         Raises
         ------
         ValueError
-            For a row that waits for no answer, another column than the one asked for, an infinite value; nothing has
-            changed.
+            For a row that waits for no answer, another column than the one asked for, an infinite
+            value; nothing has changed.
         """
         row = request.row if isinstance(request, Measurement) else int(request)
         pending = self.pending_.get(row)
@@ -333,8 +342,8 @@ class MeasuringLoop(WholeCopies):
         Parameters
         ----------
         measure : callable
-            Takes the numbers of a row and a column, gives the value or NaN. What it raises ends the run; rows told
-            before keep their values.
+            Takes the numbers of a row and a column, gives the value or NaN. What it raises ends the
+            run; rows told before keep their values.
 
         Returns
         -------

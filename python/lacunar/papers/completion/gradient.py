@@ -322,7 +322,8 @@ class GradientBatch(Batch):
 
 
 class MatrixExponentiatedGradient(PairClassifier):
-    """Online completion of a binary matrix with side information by matrix exponentiated gradient alone.
+    """Online completion of a binary matrix with side information by matrix exponentiated gradient
+    alone.
 
     Rows and columns are ids of any hashable kind; each observation is a pair with a label.
     `lacunar.completion.OnlineMatrixClassifier`, a pool of other experts, errs less on most streams.
@@ -330,28 +331,31 @@ class MatrixExponentiatedGradient(PairClassifier):
     Parameters
     ----------
     rows, cols : side information, default=None
-        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several; None is `Identity()`,
-        which knows nothing and takes any id.
+        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several;
+        None is `Identity()`, which knows nothing and takes any id.
     gamma : float in (0, 1], default=1/3
         Margin: pairs right by more than gamma are not learned.
     step : {"anytime", "fixed"} or float in (0, 1], default="anytime"
-        "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same with `horizon` for
-        t.
+        "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same
+        with `horizon` for t.
     step_scale : float, default=1.0
     d : "neutral" or float >= 1, default="neutral"
         Quasi-dimension, the scale of the first weights. "neutral": the first y_bar is 0.
     conservative : bool, default=False
         Learn at mistakes only (y y_bar <= 0): for labels without noise.
     horizon : int or (int, int, int), default=None
-        Trials planned, for step="fixed"; or trials and the most rows and columns that may come, where the side
-        information does not know them at the beginning and `d` is a number or the step fixed.
+        Trials planned, for step="fixed"; or trials and the most rows and columns that may come,
+        where the side information does not know them at the beginning and `d` is a number or the
+        step fixed.
     thresholds : "auto", float or ascending floats, default=None
         Labels are ratings: one question "rating >= threshold" each, as in `OnlineMatrixClassifier`.
     calibrate : bool, default=True
-        Fit P(y = 1) as a logistic curve in y_bar, online. False: streams run up to three times faster.
+        Fit P(y = 1) as a logistic curve in y_bar, online. False: streams run up to three times
+        faster.
     unseen : {"grow", "raise", "prior"}, default="grow"
-        Cold start: what predictions about ids without observations or side information do. "grow": use what the side
-        information says of them, an error where it says nothing; "raise": ValueError; "prior": y_bar = 0.
+        Cold start: what predictions about ids without observations or side information do. "grow":
+        use what the side information says of them, an error where it says nothing; "raise":
+        ValueError; "prior": y_bar = 0.
     verbose : int, default=0
         1 says about once a second how many pairs of a stream are learned.
 
@@ -368,15 +372,18 @@ class MatrixExponentiatedGradient(PairClassifier):
 
     Notes
     -----
-    A prediction costs a few products with the two kernels and the observations. Mistakes of the printed algorithm
-    exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D
-    smaller the better the side information fits U. The defaults, found by experiment, have no such proof. Source:
-    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
+    A prediction costs a few products with the two kernels and the observations. Mistakes of the
+    printed algorithm exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in
+    expectation (Theorem 1, paper's tuning), D smaller the better the side information fits U. The
+    defaults, found by experiment, have no such proof. Source: Herbster, Pasteris and Tse, "Online
+    Matrix Completion with Side Information", NeurIPS 2020.
 
     Examples
     --------
     >>> from lacunar.papers.completion import MatrixExponentiatedGradient
-    >>> model = MatrixExponentiatedGradient().fit([("ann", "Alien"), ("bob", "Alien"), ("ann", "Heat")], [1, 0, 1])
+    >>> model = MatrixExponentiatedGradient().fit(
+    ...     [("ann", "Alien"), ("bob", "Alien"), ("ann", "Heat")], [1, 0, 1]
+    ... )
     >>> model.predict([("ann", "Ran"), ("bob", "Alien")])
     array([1, 0])
     """

@@ -56,16 +56,18 @@ class PrintedModel(GradientModel):
 
 
 class PrintedMEG(PairClassifier):
-    """Matrix exponentiated gradient with side information as printed: Algorithm 1, or 2 where ids come.
+    """Matrix exponentiated gradient with side information as printed: Algorithm 1, or 2 where ids
+    come.
 
-    Predicts sign(y_bar - Y) with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), and updates
-    at y y_bar < gamma; when conservative, predicts sign(y_bar) and updates at y y_bar <= 0.
-    `lacunar.papers.completion.MatrixExponentiatedGradient` is the tuned learner.
+    Predicts sign(y_bar - Y) with Y uniform in (-gamma, gamma), which is right less often than
+    sign(y_bar), and updates at y y_bar < gamma; when conservative, predicts sign(y_bar) and updates
+    at y y_bar <= 0. `lacunar.papers.completion.MatrixExponentiatedGradient` is the tuned learner.
 
     Parameters
     ----------
     rows, cols : side information, default=None
-        Their kernels are the paper's M^+ and N^+. None takes any id and knows nothing of it: the identity (Algorithm 2).
+        Their kernels are the paper's M^+ and N^+. None takes any id and knows nothing of it: the
+        identity (Algorithm 2).
     eta : float > 0, default=None
         Learning rate. None: sqrt(D log(m + n) / (2 T)) of Theorem 1, or gamma when conservative.
     gamma : float in (0, 1], default=None
@@ -77,8 +79,8 @@ class PrintedMEG(PairClassifier):
     T : int, default=None
         Trials planned, for eta=None.
     m, n : int, default=None
-        The most rows and columns that may come, as Algorithm 2 wants them; None: those that the side information knows
-        at the beginning.
+        The most rows and columns that may come, as Algorithm 2 wants them; None: those that the
+        side information knows at the beginning.
     blocks : int, (int, int) or (row_classes, col_classes), default=None
         Blocks k x l of the matrix, or the class of every row and column.
     random_state : int, RandomState or None, default=None
@@ -93,18 +95,18 @@ class PrintedMEG(PairClassifier):
     Raises
     ------
     ValueError
-        In `fit`, `partial_fit` and `learn_one`: labels of more than two kinds, ids that the side information does not know, or parameters
-        that None leaves to others which are not given.
+        In `fit`, `partial_fit` and `learn_one`: labels of more than two kinds, ids that the side
+        information does not know, or parameters that None leaves to others which are not given.
 
     Notes
     -----
-    A trial costs O(k N^2) for N = m + n ids and some ten steps k of Lanczos, where the paper has O(N^3) for Algorithm 1 and
-    O(N^4) for Algorithm 2.
+    A trial costs O(k N^2) for N = m + n ids and some ten steps k of Lanczos, where the paper has
+    O(N^3) for Algorithm 1 and O(N^4) for Algorithm 2.
 
-    Algorithm 1 prints an update at y y_bar < gamma also for conservative learners, with gamma = 0; the proof of (6)
-    needs one at every mistake, and sign(0) counts as +1. Mistakes exceed those of a matrix U by at most 4 sqrt(2 D
-    log(m + n) T) / gamma in expectation (Theorem 1). Source: Herbster, Pasteris and Tse, "Online Matrix Completion with
-    Side Information", NeurIPS 2020.
+    Algorithm 1 prints an update at y y_bar < gamma also for conservative learners, with gamma = 0;
+    the proof of (6) needs one at every mistake, and sign(0) counts as +1. Mistakes exceed those of
+    a matrix U by at most 4 sqrt(2 D log(m + n) T) / gamma in expectation (Theorem 1). Source:
+    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
 
     Examples
     --------

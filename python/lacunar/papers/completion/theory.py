@@ -23,10 +23,12 @@ _MOST_SPLIT = 12  # ids whose partitions are all looked at
 def quasi_dimension(
     U: ArrayLike, rows: Any, cols: Any, gamma: float, *, tol: float = 1e-6, max_iter: int = 20_000
 ) -> float:
-    """D^gamma_{M,N}(U) itself, equation (3): the least D that Theorem 1 allows for the comparator U.
+    """D^gamma_{M,N}(U) itself, equation (3): the least D that Theorem 1 allows for the comparator
+    U.
 
-    min R_M tr(P^T M P) + R_N tr(Q^T N Q) over P Q^T = gamma U with rows of length 1, M = K^-1, R_M = max_i K_ii. With
-    G = [P; Q][P; Q]^T it is a semidefinite program, solved by alternating directions and bracketed by its dual.
+    min R_M tr(P^T M P) + R_N tr(Q^T N Q) over P Q^T = gamma U with rows of length 1, M = K^-1, R_M
+    = max_i K_ii. With G = [P; Q][P; Q]^T it is a semidefinite program, solved by alternating
+    directions and bracketed by its dual.
 
     Parameters
     ----------
@@ -37,14 +39,16 @@ def quasi_dimension(
     gamma : float
         The margin, in (0, 1]; at most 1 / `max_norm(U)`.
     tol : float, default=1e-6
-        Relative distance of the value to a certified lower bound, and of G to a semidefinite matrix.
+        Relative distance of the value to a certified lower bound, and of G to a semidefinite
+        matrix.
     max_iter : int, default=20000
         Most steps.
 
     Returns
     -------
     float
-        Infinite where ||U||_max > 1 / gamma (to 1e-6) or a kernel is singular; m + n for `Identity` on both sides.
+        Infinite where ||U||_max > 1 / gamma (to 1e-6) or a kernel is singular; m + n for `Identity`
+        on both sides.
 
     Raises
     ------
@@ -58,8 +62,8 @@ def quasi_dimension(
 
     Notes
     -----
-    O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns. `quasi_dimension_bound` is above it, and O(n^3)
-    in all.
+    O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns.
+    `quasi_dimension_bound` is above it, and O(n^3) in all.
 
     Examples
     --------
@@ -78,9 +82,11 @@ def quasi_dimension(
 def least_quasi_dimension(
     U: ArrayLike, rows: Any, cols: Any, gamma: float, *, tol: float = 1e-6, max_iter: int = 20_000
 ) -> float:
-    """min of D^gamma_{M,N}(V) over V in SP^1(U), the D of (6): the least quasi-dimension of a matrix with the signs of U and modulus >= 1.
+    """min of D^gamma_{M,N}(V) over V in SP^1(U), the D of (6): the least quasi-dimension of a
+    matrix with the signs of U and modulus >= 1.
 
-    The program of `quasi_dimension` with inequalities, sign(U_ij) G_ij >= gamma where rows meet columns.
+    The program of `quasi_dimension` with inequalities, sign(U_ij) G_ij >= gamma where rows meet
+    columns.
 
     Parameters
     ----------
@@ -91,14 +97,16 @@ def least_quasi_dimension(
     gamma : float
         The margin, in (0, 1]; at most 1 / `margin_complexity(U)`.
     tol : float, default=1e-6
-        Relative distance of the value to a certified lower bound, and of G to a semidefinite matrix.
+        Relative distance of the value to a certified lower bound, and of G to a semidefinite
+        matrix.
     max_iter : int, default=20000
         Most steps.
 
     Returns
     -------
     float
-        At most `quasi_dimension` of the signs; infinite where mc(U) > 1 / gamma (to 1e-6) or a kernel is singular.
+        At most `quasi_dimension` of the signs; infinite where mc(U) > 1 / gamma (to 1e-6) or a
+        kernel is singular.
 
     Raises
     ------
@@ -112,18 +120,23 @@ def least_quasi_dimension(
 
     Notes
     -----
-    O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns. Source: [1]_, Theorem 1 and Appendix B.1.
+    O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns. Source: [1]_,
+    Theorem 1 and Appendix B.1.
 
     References
     ----------
-    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020.
 
     Examples
     --------
     >>> from lacunar.completion import Kernel
     >>> from lacunar.papers.completion import least_quasi_dimension, quasi_dimension
     >>> U, alike = [[1, 1], [1, -1]], Kernel([[1.0, 0.5], [0.5, 1.0]])
-    >>> round(least_quasi_dimension(U, alike, alike, gamma=0.3), 3), round(quasi_dimension(U, alike, alike, gamma=0.3), 3)
+    >>> (
+    ...     round(least_quasi_dimension(U, alike, alike, gamma=0.3), 3),
+    ...     round(quasi_dimension(U, alike, alike, gamma=0.3), 3),
+    ... )
     (3.147, 3.589)
     """
     signs, program = _quasi_program(U, rows, cols, gamma, at_least=True)
@@ -149,10 +162,12 @@ def _quasi_program(
 
 
 def quasi_dimension_bound(rows: Any, cols: Any, row_classes: ArrayLike, col_classes: ArrayLike) -> float:
-    """D of Theorem 3: how well side information predicts a division into k row classes and l column classes.
+    """D of Theorem 3: how well side information predicts a division into k row classes and l column
+    classes.
 
-    2 tr(R^T M R) R_M + 2 tr(C^T N C) R_N + 2k + 2l when both sides are PDLaplacians (`Graph(kind="pd", normalize=False)`),
-    else k tr(R^T M R) R_M + l tr(C^T N C) R_N; R and C the one-hot classes, M = K^-1, R_M = max_i K_ii.
+    2 tr(R^T M R) R_M + 2 tr(C^T N C) R_N + 2k + 2l when both sides are PDLaplacians
+    (`Graph(kind="pd", normalize=False)`), else k tr(R^T M R) R_M + l tr(C^T N C) R_N; R and C the
+    one-hot classes, M = K^-1, R_M = max_i K_ii.
 
     Parameters
     ----------
@@ -164,8 +179,9 @@ def quasi_dimension_bound(rows: Any, cols: Any, row_classes: ArrayLike, col_clas
     Returns
     -------
     float
-        A valid D of Algorithm 1; m + n for `Identity` on both sides with one class each, infinite when a kernel is singular
-        (to rounding): the theorem asks for positive definite ones, which a share of `Mix` or `own` makes of any.
+        A valid D of Algorithm 1; m + n for `Identity` on both sides with one class each, infinite
+        when a kernel is singular (to rounding): the theorem asks for positive definite ones, which
+        a share of `Mix` or `own` makes of any.
 
     Raises
     ------
@@ -198,7 +214,8 @@ def least_quasi_dimension_bound(
 ) -> float:
     """D of Theorem 3: the minimum of `quasi_dimension_bound` over all decompositions U = R U* C^T.
 
-    Equal rows of U may share a class and others may not, so that the classes are partitions of the sets of equal rows; columns as well.
+    Equal rows of U may share a class and others may not, so that the classes are partitions of the
+    sets of equal rows; columns as well.
 
     Parameters
     ----------
@@ -207,7 +224,8 @@ def least_quasi_dimension_bound(
     rows, cols : side information, or its begun state
         Of m rows and n columns.
     n_row_classes, n_col_classes : int, default=None
-        k and l of the decompositions, at least the numbers of different rows and columns of U. None is any number.
+        k and l of the decompositions, at least the numbers of different rows and columns of U. None
+        is any number.
 
     Returns
     -------
@@ -217,18 +235,20 @@ def least_quasi_dimension_bound(
     Raises
     ------
     ValueError
-        When U has a 0 or does not fit the number of ids, a number of classes cannot be, or a set of more than 12 equal rows would have to be
-        split in every way.
+        When U has a 0 or does not fit the number of ids, a number of classes cannot be, or a set of
+        more than 12 equal rows would have to be split in every way.
 
     Notes
     -----
-    For PDLaplacians and any number of classes the fewest are best, one a set of equal rows: splitting a set into q classes takes
-    at most 4 (1 - 1/q) from 2 tr(R^T M R) R_M, and 2k grows by 2 (q - 1). The same where no two ids of a set have a positive entry
-    of M. Otherwise a dynamic program over subsets finds the best split of each set of s ids, O(3^s).
+    For PDLaplacians and any number of classes the fewest are best, one a set of equal rows:
+    splitting a set into q classes takes at most 4 (1 - 1/q) from 2 tr(R^T M R) R_M, and 2k grows by
+    2 (q - 1). The same where no two ids of a set have a positive entry of M. Otherwise a dynamic
+    program over subsets finds the best split of each set of s ids, O(3^s).
 
     References
     ----------
-    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, Theorem 3.
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Theorem 3.
 
     Examples
     --------
@@ -237,7 +257,7 @@ def least_quasi_dimension_bound(
     >>> U = [[1, 1, -1], [1, 1, -1], [-1, 1, 1]]
     >>> least_quasi_dimension_bound(U, Identity(3), Identity(3))
     15.0
-    >>> apart = Kernel([[1.0, -0.9, 0.0], [-0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])  # alike in U, and told to be apart
+    >>> apart = Kernel([[1.0, -0.9, 0.0], [-0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])  # alike in U
     >>> round(least_quasi_dimension_bound(U, apart, Identity(3), n_row_classes=3), 2)
     43.58
     """
@@ -395,9 +415,9 @@ def _by_gradients(side: SideState, R: Floats) -> float:
 def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
     """Proposition 5: tr(R^T K^-1 R) <= k (4 / delta*)^d for points in k boxes under the min kernel.
 
-    delta* = min(2, delta / 4), delta the least distance between two boxes in the maximum norm. With r >= 2 bounding all coordinates,
-    `KernelFunction("min", r=r, normalize=False)` and l boxes of columns, equation (8) becomes
-    D <= k r^d box_bound(rows) + l r^d box_bound(columns). O(k^2 d).
+    delta* = min(2, delta / 4), delta the least distance between two boxes in the maximum norm. With
+    r >= 2 bounding all coordinates, `KernelFunction("min", r=r, normalize=False)` and l boxes of
+    columns, equation (8) becomes D <= k r^d box_bound(rows) + l r^d box_bound(columns). O(k^2 d).
 
     Parameters
     ----------
@@ -435,10 +455,12 @@ def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
 
 
 def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int, *, D_hat: float | None = None) -> float:
-    """Equation (6): the learner makes at most 3.6 D / gamma^2 log(m + n) mistakes, if some U with mc(U) <= 1 / gamma gives all labels.
+    """Equation (6): the learner makes at most 3.6 D / gamma^2 log(m + n) mistakes, if some U with
+    mc(U) <= 1 / gamma gives all labels.
 
-    Lemma 28 is for an algorithm that runs with another number D_hat in place of D: its bound is
-    3.6 / gamma^2 (D (log(m + n) + log(D / D_hat)) + D_hat - D). Both are for conservative updates with eta = gamma. O(1).
+    Lemma 28 is for an algorithm that runs with another number D_hat in place of D: its bound is 3.6
+    / gamma^2 (D (log(m + n) + log(D / D_hat)) + D_hat - D). Both are for conservative updates with
+    eta = gamma. O(1).
 
     Parameters
     ----------
@@ -474,11 +496,14 @@ def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int, *, D_hat
 
 
 def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int, *, theorem: int = 1) -> float:
-    """Expected mistakes beyond those of the best U, equation (5): 4 sqrt(2 D / gamma^2 log(m + n) T).
+    """Expected mistakes beyond those of the best U, equation (5): 4 sqrt(2 D / gamma^2 log(m + n)
+    T).
 
-    Theorem 21 has 2 sqrt(2 D log(m + n) T) / gamma + 2 D log(m + n) / gamma, less than (5) for T >= 2 D log(m + n), where it holds.
+    Theorem 21 has 2 sqrt(2 D log(m + n) T) / gamma + 2 D log(m + n) / gamma, less than (5) for T >=
+    2 D log(m + n), where it holds.
 
-    For non-conservative updates with eta = sqrt(D log(m + n) / (2 T)) and randomised predictions, against every U with
+    For non-conservative updates with eta = sqrt(D log(m + n) / (2 T)) and randomised predictions,
+    against every U with
     ||U||_max <= 1 / gamma. O(1).
 
     Parameters
@@ -521,9 +546,11 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
 
 
 def hinge_regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int) -> float:
-    """Lemma 18, (25): the hinge loss of the scores y_bar beyond that of gamma U, at most twice Theorem 21.
+    """Lemma 18, (25): the hinge loss of the scores y_bar beyond that of gamma U, at most twice
+    Theorem 21.
 
-    4 sqrt(2 D log(m + n) T) / gamma + 4 D log(m + n) / gamma, the hinge loss being max(0, gamma - y y_bar) / gamma. O(1).
+    4 sqrt(2 D log(m + n) T) / gamma + 4 D log(m + n) / gamma, the hinge loss being max(0, gamma - y
+    y_bar) / gamma. O(1).
 
     Parameters
     ----------
@@ -543,7 +570,8 @@ def hinge_regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_t
 
     References
     ----------
-    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, Lemma 18.
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Lemma 18.
 
     Examples
     --------
@@ -555,9 +583,11 @@ def hinge_regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_t
 
 
 def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:
-    """The paper's PDLaplacian, L + (1/m)(1/m)^T / R_L with R_L = max_i (L^+)_ii (section 2), shape (m, m).
+    """The paper's PDLaplacian, L + (1/m)(1/m)^T / R_L with R_L = max_i (L^+)_ii (section 2), shape
+    (m, m).
 
-    For looking at, and for other algorithms: `Graph(adjacency, kind="pd", normalize=False)` does not write it out.
+    For looking at, and for other algorithms: `Graph(adjacency, kind="pd", normalize=False)` does
+    not write it out.
 
     Parameters
     ----------
@@ -683,16 +713,19 @@ def _semidefinite(A: Floats) -> Floats:
 
 
 def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
-    """||U||_max = min over P Q^T = U of max_i |P_i| max_j |Q_j|: 1 / gamma of Theorem 1 must not be below it.
+    """||U||_max = min over P Q^T = U of max_i |P_i| max_j |Q_j|: 1 / gamma of Theorem 1 must not be
+    below it.
 
-    By duality it is the largest trace norm of diag(sqrt p) U diag(sqrt q) over probability vectors p, q, a concave problem.
-    Every p, q gives a lower bound, and by its singular vectors a factorisation, an upper one; weights move towards
-    the longest rows of the factors until the two meet. No semidefinite solver is needed.
+    By duality it is the largest trace norm of diag(sqrt p) U diag(sqrt q) over probability vectors
+    p, q, a concave problem. Every p, q gives a lower bound, and by its singular vectors a
+    factorisation, an upper one; weights move towards the longest rows of the factors until the two
+    meet. No semidefinite solver is needed.
 
     Parameters
     ----------
     U : array-like of shape (m, n)
-        Finite numbers; signs usually. Equal rows and equal columns are merged first: the norm is block-invariant.
+        Finite numbers; signs usually. Equal rows and equal columns are merged first: the norm is
+        block-invariant.
     tol : float, default=1e-6
         Relative gap between the bounds at which to stop.
     max_iter : int, default=2000
@@ -701,7 +734,8 @@ def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
     Returns
     -------
     float
-        The upper bound: at least the norm, at most (1 + tol) times it unless a warning says otherwise.
+        The upper bound: at least the norm, at most (1 + tol) times it unless a warning says
+        otherwise.
 
     Raises
     ------
@@ -715,8 +749,8 @@ def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
 
     Notes
     -----
-    O(m n min(m, n)) a step of distinct rows and columns, tens to hundreds of steps: for matrices of up to a few
-    hundred distinct rows and columns.
+    O(m n min(m, n)) a step of distinct rows and columns, tens to hundreds of steps: for matrices of
+    up to a few hundred distinct rows and columns.
 
     Examples
     --------
@@ -776,14 +810,16 @@ def _bracket(U: Floats, tol: float, max_iter: int) -> tuple[float, float]:
 def margin_complexity(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 50_000) -> float:
     """mc(U), equation (2): the least max-norm of a matrix with the signs of U and modulus >= 1.
 
-    1 / mc(U) is the largest margin tau with which unit vectors for rows and columns give the signs, sign(U_ij) <P_i, Q_j> >= tau: a
-    semidefinite program, solved by alternating directions. Every step gives unit vectors, whose margin is an upper bound of mc(U), and
-    weights of the entries, whose dual norm is a lower one; it stops when the two meet.
+    1 / mc(U) is the largest margin tau with which unit vectors for rows and columns give the signs,
+    sign(U_ij) <P_i, Q_j> >= tau: a semidefinite program, solved by alternating directions. Every
+    step gives unit vectors, whose margin is an upper bound of mc(U), and weights of the entries,
+    whose dual norm is a lower one; it stops when the two meet.
 
     Parameters
     ----------
     U : array-like of shape (m, n)
-        Of which the signs count; no entry is 0. Equal rows and equal columns are merged first: mc is block-invariant.
+        Of which the signs count; no entry is 0. Equal rows and equal columns are merged first: mc
+        is block-invariant.
     tol : float, default=1e-6
         Relative gap between the bounds at which to stop.
     max_iter : int, default=50000
@@ -810,11 +846,13 @@ def margin_complexity(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 50_000
 
     Notes
     -----
-    An eigendecomposition of m + n distinct rows and columns a step, O((m + n)^3), hundreds to thousands of steps: for tens of them.
+    An eigendecomposition of m + n distinct rows and columns a step, O((m + n)^3), hundreds to
+    thousands of steps: for tens of them.
 
     References
     ----------
-    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, equation (2).
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, equation (2).
 
     Examples
     --------

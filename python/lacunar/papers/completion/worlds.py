@@ -25,10 +25,12 @@ def make_biclustered(
     protocol: str = "paper",
     random_state: Any = None,
 ) -> Bunch:
-    """A sign matrix of constant blocks, with flipped entries and noisy graphs over its rows and columns.
+    """A sign matrix of constant blocks, with flipped entries and noisy graphs over its rows and
+    columns.
 
-    Rows and columns fall into clusters uniformly at random, drawn again until no cluster is empty; U_ij is the sign drawn for
-    the pair of their clusters (Definition 2). O(m n + m^2 + n^2) time, and memory for the matrix and the edges.
+    Rows and columns fall into clusters uniformly at random, drawn again until no cluster is empty;
+    U_ij is the sign drawn for the pair of their clusters (Definition 2). O(m n + m^2 + n^2) time,
+    and memory for the matrix and the edges.
 
     Parameters
     ----------
@@ -39,9 +41,11 @@ def make_biclustered(
     flip : float, default=0.1
         Probability that an observed label is not that of its block; the paper's p.
     graph_noise : float, default=0.0
-        The paper's beta in [0, 1]: every pair of vertices is switched between edge and no edge with this probability.
+        The paper's beta in [0, 1]: every pair of vertices is switched between edge and no edge with
+        this probability.
     protocol : {"paper", "code"}, default="paper"
-        How the graphs are made: "paper" switches pairs of the clique star of Section 4.1 and joins components at random; "code" does what the authors' code does.
+        How the graphs are made: "paper" switches pairs of the clique star of Section 4.1 and joins
+        components at random; "code" does what the authors' code does.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -58,16 +62,19 @@ def make_biclustered(
         row_graph, column_graph : csr_array of shape (m, m) and (n, n), float64
             Symmetric, connected 0/1 adjacency.
         order : ndarray of shape (m n,), int64
-            All entries in random order, as flat numbers: entry t is row `order[t] // n`, column `order[t] % n`.
+            All entries in random order, as flat numbers: entry t is row `order[t] // n`, column
+            `order[t] % n`.
 
     Raises
     ------
     TypeError, ValueError
-        When a size is not a positive integer, there are more clusters than rows, or a probability is outside [0, 1].
+        When a size is not a positive integer, there are more clusters than rows, or a probability
+        is outside [0, 1].
 
     References
     ----------
-    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, Appendix A.
+    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020,
+    Appendix A.
 
     Examples
     --------
@@ -116,10 +123,12 @@ def make_side_graph(
     noise : float, default=0.0
         Probability that a pair of vertices is switched between edge and no edge, in [0, 1].
     protocol : {"paper", "code"}, default="paper"
-        "paper" starts from the clique star of Section 4.1 (cliques, and from every other clique one vertex joined to a vertex
-        of one clique), switches pairs, and joins random pairs of components by random edges until one is left. "code" is what
-        the authors' published code does: it starts from the cliques alone, switches pairs, and joins a random vertex of
-        every other component to one random vertex of the first component. Without noise both are clique stars.
+        "paper" starts from the clique star of Section 4.1 (cliques, and from every other clique one
+        vertex joined to a vertex of one clique), switches pairs, and joins random pairs of
+        components by random edges until one is left. "code" is what the authors' published code
+        does: it starts from the cliques alone, switches pairs, and joins a random vertex of every
+        other component to one random vertex of the first component. Without noise both are clique
+        stars.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -130,11 +139,13 @@ def make_side_graph(
     Raises
     ------
     TypeError, ValueError
-        When `clusters` is not a vector with at least one vertex, `noise` is outside [0, 1] or the protocol is unknown.
+        When `clusters` is not a vector with at least one vertex, `noise` is outside [0, 1] or the
+        protocol is unknown.
 
     References
     ----------
-    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, Section 4.1 and Appendix A.
+    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020,
+    Section 4.1 and Appendix A.
 
     Examples
     --------

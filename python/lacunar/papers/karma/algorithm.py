@@ -75,29 +75,34 @@ class _AlgorithmOne(KarmaOnline):
 class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     """Algorithm 1 (KARMA) of Hazan, Livni and Mansour to the letter, for labels.
 
-    Step t moves v by -eta_t (rho v + l'(f(x_t), y_t) phi(x_t)), with the kernel (s (n^gamma - 1) / (n - 1)) of Theorem 4, raw counts n of
-    common columns and a constant feature in place of a bias (section 5). Rows are taken in the order given, once; predictions are by the
-    plain mean of v_1, ..., v_T (Theorem 2, item 2), in float64.
+    Step t moves v by -eta_t (rho v + l'(f(x_t), y_t) phi(x_t)), with the kernel (s (n^gamma - 1) /
+    (n - 1)) of Theorem 4, raw counts n of common columns and a constant feature in place of a bias
+    (section 5). Rows are taken in the order given, once; predictions are by the plain mean of v_1,
+    ..., v_T (Theorem 2, item 2), in float64.
 
     Parameters
     ----------
     gamma : float, default=2
         Longest sequence of observed columns that the embedding distinguishes, >= 1.
     rho : float, default=0.25
-        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4, which is the default, Theorem 3
-        `theory_rho`.
+        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4,
+        which is the default, Theorem 3 `theory_rho`.
     eta : callable, float or None, default=None
-        Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t). A function is called for one row at a
-        time, over stored rows; a model with a function of no name cannot be saved.
+        Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t).
+        A function is called for one row at a time, over stored rows; a model with a function of no
+        name cannot be saved.
     loss : {"hinge", "squared_hinge", "logistic", "squared"}, default="hinge"
-        l; one class against the rest. Steps have no cap: those of a loss without a Lipschitz constant diverge where rho is
-        small beside k(x, x).
+        l; one class against the rest. Steps have no cap: those of a loss without a Lipschitz
+        constant diverge where rho is small beside k(x, x).
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (section 5: data normalised).
+        Centre columns and divide by the standard deviation, over observed entries (section 5: data
+        normalised).
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     n_jobs : int, default=None
-        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all processors.
+        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all
+        processors.
 
     Attributes
     ----------
@@ -108,7 +113,8 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     state_ : dict
         The weights, from which `partial_fit` goes on.
     recent_ : ndarray of shape (r, outputs + 2)
-        Of the last 1,000 rows learned: values before they were learned, class and weight. They calibrate `predict_proba`.
+        Of the last 1,000 rows learned: values before they were learned, class and weight. They
+        calibrate `predict_proba`.
     n_rows_seen_ : int
         Rows learned from.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
@@ -124,10 +130,11 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     Raises
     ------
     ValueError
-        In `fit` and `partial_fit`: infinite entries; labels that the loss does not take; an `eta` that gives no finite step
-        above 0.
+        In `fit` and `partial_fit`: infinite entries; labels that the loss does not take; an `eta`
+        that gives no finite step above 0.
     lacunar.karma.steps.DivergedError
-        Where the steps overflow, which those of the squared loss do unless rho is large: the rows before are learned.
+        Where the steps overflow, which those of the squared loss do unless rho is large: the rows
+        before are learned.
 
     See Also
     --------
@@ -136,12 +143,13 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
 
     Notes
     -----
-    A row of o entries costs O(o^gamma) on a weight table, which there is for gamma 1, 2 and 3 and steps that are no function. Otherwise
-    rows are stored: step t costs O(t d), T steps O(T^2 d).
+    A row of o entries costs O(o^gamma) on a weight table, which there is for gamma 1, 2 and 3 and
+    steps that are no function. Otherwise rows are stored: step t costs O(t d), T steps O(T^2 d).
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Algorithm 1.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Algorithm 1.
 
     Examples
     --------
@@ -183,28 +191,32 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
 class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     """Algorithm 1 (KARMA) of Hazan, Livni and Mansour to the letter, for numbers.
 
-    As `PrintedKarmaClassifier`; targets are taken as they are, which the constant feature has to learn (`intercept_` is 0).
+    As `PrintedKarmaClassifier`; targets are taken as they are, which the constant feature has to
+    learn (`intercept_` is 0).
 
     Parameters
     ----------
     gamma : float, default=2
         Longest sequence of observed columns that the embedding distinguishes, >= 1.
     rho : float, default=0.25
-        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4, which is the default, Theorem 3
-        `theory_rho`.
+        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4,
+        which is the default, Theorem 3 `theory_rho`.
     eta : callable, float or None, default=None
         Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t).
     loss : {"squared", "absolute", "epsilon_insensitive"}, default="absolute"
-        l; Theorem 2 asks for a Lipschitz constant. Steps have no cap: those of the squared loss diverge where rho is small beside
-        k(x, x).
+        l; Theorem 2 asks for a Lipschitz constant. Steps have no cap: those of the squared loss
+        diverge where rho is small beside k(x, x).
     epsilon : float, default=0.1
         Of "epsilon_insensitive", max(0, |f - y| - epsilon), >= 0.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (section 5: data normalised).
+        Centre columns and divide by the standard deviation, over observed entries (section 5: data
+        normalised).
     sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is
+        missing).
     n_jobs : int, default=None
-        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all processors.
+        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all
+        processors.
 
     Attributes
     ----------
@@ -229,9 +241,11 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     Raises
     ------
     ValueError
-        In `fit` and `partial_fit`: infinite entries; targets that are no numbers; an `eta` that gives no finite step above 0.
+        In `fit` and `partial_fit`: infinite entries; targets that are no numbers; an `eta` that
+        gives no finite step above 0.
     lacunar.karma.steps.DivergedError
-        Where the steps overflow, which those of the squared loss do unless rho is large: the rows before are learned.
+        Where the steps overflow, which those of the squared loss do unless rho is large: the rows
+        before are learned.
 
     See Also
     --------
@@ -239,12 +253,13 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
 
     Notes
     -----
-    A row of o entries costs O(o^gamma) on a weight table, which there is for gamma 1, 2 and 3 and steps that are no function. Otherwise
-    rows are stored: step t costs O(t d), T steps O(T^2 d).
+    A row of o entries costs O(o^gamma) on a weight table, which there is for gamma 1, 2 and 3 and
+    steps that are no function. Otherwise rows are stored: step t costs O(t d), T steps O(T^2 d).
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Algorithm 1.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Algorithm 1.
 
     Examples
     --------

@@ -20,18 +20,18 @@ _RCOND = 1e-10  # singular values of Q_oo below this share of the largest are 0
 def regularity(basis: ArrayLike, observed: ArrayLike) -> float:
     """Definition 1: by how much every set of observed columns tells the whole row of a subspace.
 
-    lambda is the smallest eigenvalue above 0 of Q_oo over all rows' observed columns o, Q = P_E the projection on the
-    subspace E; its square root is the least singular value of P_o P_E of which item 4 speaks. It is 0 where a row's
-    columns do not determine the others (item 3: the kernel of P_o P_E is larger than that of P_E). `truncation_bound`
-    and the other bounds take it.
+    lambda is the smallest eigenvalue above 0 of Q_oo over all rows' observed columns o, Q = P_E the
+    projection on the subspace E; its square root is the least singular value of P_o P_E of which
+    item 4 speaks. It is 0 where a row's columns do not determine the others (item 3: the kernel of
+    P_o P_E is larger than that of P_E). `truncation_bound` and the other bounds take it.
 
     Parameters
     ----------
     basis : array-like of shape (d, r)
         Columns that span E, linearly independent; `components_.T` of a fitted model.
     observed : array-like of shape (n, d), bool
-        Which entries each row shows. Items 1 and 2 of the definition, |P_o x| <= 1 and x in E, are about values and not
-        looked at.
+        Which entries each row shows. Items 1 and 2 of the definition, |P_o x| <= 1 and x in E, are
+        about values and not looked at.
 
     Returns
     -------
@@ -45,11 +45,13 @@ def regularity(basis: ArrayLike, observed: ArrayLike) -> float:
 
     Notes
     -----
-    O(d r^2) for each of the different masks. Source: [1]_, Definition 1; its proof of Lemma 2 needs the eigenvalues.
+    O(d r^2) for each of the different masks. Source: [1]_, Definition 1; its proof of Lemma 2 needs
+    the eigenvalues.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------
@@ -79,10 +81,11 @@ def _least_singular_value(rows: Floats) -> float:
 
 
 def linear_predictor(X: Any, w: ArrayLike, Q: ArrayLike) -> Floats:
-    """Definition 2: f_{w,Q}(x_o) = (P_o w) . Q_oo^+ (P_o x), the linear predictor w on the subspace of the projection
-    Q.
+    """Definition 2: f_{w,Q}(x_o) = (P_o w) . Q_oo^+ (P_o x), the linear predictor w on the subspace
+    of the projection Q.
 
-    With Q = P_E and w and x in E it is w . x, whatever is observed, as long as `regularity` is above 0 (Lemma 1).
+    With Q = P_E and w and x in E it is w . x, whatever is observed, as long as `regularity` is
+    above 0 (Lemma 1).
 
     Parameters
     ----------
@@ -110,7 +113,8 @@ def linear_predictor(X: Any, w: ArrayLike, Q: ArrayLike) -> Floats:
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Definition 2.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Definition 2.
 
     Examples
     --------
@@ -133,8 +137,8 @@ def linear_predictor(X: Any, w: ArrayLike, Q: ArrayLike) -> Floats:
 def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
     """Definition 3: f^gamma_{w,Q}(x_o) = (P_o w) . (sum of Q_oo^j for j < gamma) (P_o x).
 
-    With I - P_E for Q it is within (1 - lambda)^gamma / lambda of `linear_predictor` with P_E (Lemma 2,
-    `truncation_bound`), and an inner product with `embedding` (Lemma 3).
+    With I - P_E for Q it is within (1 - lambda)^gamma / lambda of `linear_predictor` with P_E
+    (Lemma 2, `truncation_bound`), and an inner product with `embedding` (Lemma 3).
 
     Parameters
     ----------
@@ -152,7 +156,8 @@ def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Float
     Raises
     ------
     ValueError
-        Infinite entries, shapes that do not fit, a Q that is no projection, or a gamma that is not whole.
+        Infinite entries, shapes that do not fit, a Q that is no projection, or a gamma that is not
+        whole.
 
     Notes
     -----
@@ -160,7 +165,8 @@ def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Float
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Definition 3.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Definition 3.
 
     Examples
     --------
@@ -197,15 +203,15 @@ def _checked(X: Any, w: ArrayLike, Q: ArrayLike) -> tuple[Floats, Floats, Floats
 
 
 def embedding(X: Any, gamma: float = 2) -> Floats:
-    """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last of s where all of s
-    is observed.
+    """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last
+    of s where all of s is observed.
 
     Parameters
     ----------
     X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
     gamma : float, default=2
-        Longest sequence, > 0. Between integers the longest sequences are weighed by the square root of gamma's
-        fraction, so that the product is `karma_kernel`'s mixture.
+        Longest sequence, > 0. Between integers the longest sequences are weighed by the square root
+        of gamma's fraction, so that the product is `karma_kernel`'s mixture.
 
     Returns
     -------
@@ -220,7 +226,8 @@ def embedding(X: Any, gamma: float = 2) -> Floats:
     See Also
     --------
     lacunar.kernels.karma_kernel : The same inner products without the features.
-    lacunar.karma.KarmaFeatures : Far fewer features with the same inner products, for gamma 1 and 2.
+    lacunar.karma.KarmaFeatures : Far fewer features with the same inner products, for gamma 1 and
+        2.
 
     Notes
     -----
@@ -228,7 +235,8 @@ def embedding(X: Any, gamma: float = 2) -> Floats:
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------
@@ -263,7 +271,8 @@ def embedding(X: Any, gamma: float = 2) -> Floats:
 
 
 def embedding_weights(w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
-    """The v of Corollary 2: weights of `embedding`, with which its product is `truncated_predictor`.
+    """The v of Corollary 2: weights of `embedding`, with which its product is
+    `truncated_predictor`.
 
     v_s = w_{s_1} Q_{s_1 s_2} ... Q_{s_{l-1} s_l} of a sequence s of l columns, which is Lemma 3.
 
@@ -283,7 +292,8 @@ def embedding_weights(w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
     Raises
     ------
     ValueError
-        Shapes that do not fit, a Q that is no projection, a gamma that is not whole, or more than 2^27 numbers.
+        Shapes that do not fit, a Q that is no projection, a gamma that is not whole, or more than
+        2^27 numbers.
 
     See Also
     --------
@@ -291,11 +301,13 @@ def embedding_weights(w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
 
     Notes
     -----
-    O(d^gamma). The proof of |v| <= sqrt(Gamma) |w| has |Q_ij| <= 1: that is so where Q is symmetric, as P_E and I - P_E are.
+    O(d^gamma). The proof of |v| <= sqrt(Gamma) |w| has |Q_ij| <= 1: that is so where Q is
+    symmetric, as P_E and I - P_E are.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Corollary 2.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Corollary 2.
 
     Examples
     --------
@@ -324,10 +336,12 @@ def embedding_weights(w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
 
 
 def block_predictor(X: Any, blocks: Sequence[Sequence[int]], weights: ArrayLike) -> Floats:
-    """h(x_o) of section 5.1.2: what a row's blocks say of its target, each counted as if it were the only one.
+    """h(x_o) of section 5.1.2: what a row's blocks say of its target, each counted as if it were
+    the only one.
 
-    The sum over nonempty sets of observed blocks of (-1)^(size + 1) / size times the sum of their w^{A_i} . x. Where each w^{A_i}, on the
-    columns of A_i alone, gives the target of every row that shows A_i, h gives it of every row that shows a block.
+    The sum over nonempty sets of observed blocks of (-1)^(size + 1) / size times the sum of their
+    w^{A_i} . x. Where each w^{A_i}, on the columns of A_i alone, gives the target of every row that
+    shows A_i, h gives it of every row that shows a block.
 
     Parameters
     ----------
@@ -354,13 +368,15 @@ def block_predictor(X: Any, blocks: Sequence[Sequence[int]], weights: ArrayLike)
 
     Notes
     -----
-    O(n d 2^b) for b blocks. For three of them it is v . phi_3(x_o) with |v| <= 7/3 sum |w^{A_i}|. The paper prints the last term without its 1/3:
-    with it the target comes out three times over where all blocks are seen, and the norm would be 3, not the 7/3 that it names. The
-    sum over i_1 != i_2 is over pairs, each once.
+    O(n d 2^b) for b blocks. For three of them it is v . phi_3(x_o) with |v| <= 7/3 sum |w^{A_i}|.
+    The paper prints the last term without its 1/3: with it the target comes out three times over
+    where all blocks are seen, and the norm would be 3, not the 7/3 that it names. The sum over i_1
+    != i_2 is over pairs, each once.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, section 5.1.2.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, section 5.1.2.
 
     Examples
     --------
@@ -389,8 +405,8 @@ def block_predictor(X: Any, blocks: Sequence[Sequence[int]], weights: ArrayLike)
 
 
 def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
-    """The kernel as the sum it is before Theorem 4: of x_end x'_end over all sequences of columns observed in both
-    rows.
+    """The kernel as the sum it is before Theorem 4: of x_end x'_end over all sequences of columns
+    observed in both rows.
 
     Parameters
     ----------
@@ -415,12 +431,13 @@ def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
 
     Notes
     -----
-    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps for a pair with v
-    common columns.
+    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps
+    for a pair with v common columns.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------

@@ -30,29 +30,31 @@ _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
 @whole_answers
 class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore[misc]
-    """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and Koller.
+    """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and
+    Koller.
 
-    The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has. With s_i = ||w^(i)||
-    / ||w|| it minimises 1/2 ||w||^2 + C sum_i max(0, 1 - y_i w.x_i / s_i), which is not convex: every round solves it
-    for fixed s, from s = 1, and then computes s anew [1]_. Without missing entries s stays 1 and this is the support
-    vector machine.
+    The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has.
+    With s_i = ||w^(i)|| / ||w|| it minimises 1/2 ||w||^2 + C sum_i max(0, 1 - y_i w.x_i / s_i),
+    which is not convex: every round solves it for fixed s, from s = 1, and then computes s anew
+    [1]_. Without missing entries s stays 1 and this is the support vector machine.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the summed hinge loss, > 0.
     kernel : {"linear", "poly"}, default="linear"
-        Inner product of rows over their common columns, or (that + constant)^degree: kernels that see features through
-        inner products only.
+        Inner product of rows over their common columns, or (that + constant)^degree: kernels that
+        see features through inner products only.
     degree : int, default=2
         Of "poly", >= 1.
     n_rounds : int, default=5
         Most rounds; [2]_ uses 5.
     min_scale : float, default=1e-3
-        Least s_i, in (0, 1]: the weight of a row in which w has few of its columns grows as 1 / s_i.
+        Least s_i, in (0, 1]: the weight of a row in which w has few of its columns grows as 1 /
+        s_i.
     standardize : bool, default=True
-        Subtract the mean of each column and divide by its standard deviation, over observed entries. [2]_ says that data
-        were normalised for KARMA and does not say it for this method.
+        Subtract the mean of each column and divide by its standard deviation, over observed
+        entries. [2]_ says that data were normalised for KARMA and does not say it for this method.
     constant : bool, default=True
         Append a column of ones that every row has; it takes the place of a bias.
     tol : float, default=1e-3
@@ -73,7 +75,8 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
     subspace_scale_ : ndarray of shape (n,)
         s_i of the training rows under the final w.
     objective_ : ndarray of shape (n_iter_,)
-        The objective above, s taken from w itself, after every round. It need not fall: nothing in [1]_ makes it.
+        The objective above, s taken from w itself, after every round. It need not fall: nothing in
+        [1]_ makes it.
     dual_coef_ : ndarray of shape (n_support,)
         w is the sum of these multiples of the kept rows.
     support_ : ndarray of shape (n_support,)
@@ -90,7 +93,8 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, missing labels or more than two. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries, missing labels or more than two. In `predict`: other columns
+        than in `fit`.
 
     Warns
     -----
@@ -99,18 +103,21 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
 
     See Also
     --------
-    lacunar.KarmaClassifier : The kernel method that [2]_ measures against this one; `gamma=1` is the first round.
+    lacunar.KarmaClassifier : The kernel method that [2]_ measures against this one; `gamma=1` is
+        the first round.
 
     Notes
     -----
-    The column of ones belongs to every subspace and counts in ||w^(i)||. O(n^2) memory; a round costs a dual solution
-    over the n x n Gram and O(nnz) for s, or O(n_support^2 o) for each pattern of o observed columns under "poly".
+    The column of ones belongs to every subspace and counts in ||w^(i)||. O(n^2) memory; a round
+    costs a dual solution over the n x n Gram and O(nnz) for s, or O(n_support^2 o) for each pattern
+    of o observed columns under "poly".
 
     References
     ----------
-    .. [1] G. Chechik, G. Heitz, G. Elidan, P. Abbeel, D. Koller, "Max-margin Classification of Data with Absent
-       Features", JMLR 9, 2008.
-    .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, section 5.
+    .. [1] G. Chechik, G. Heitz, G. Elidan, P. Abbeel, D. Koller, "Max-margin Classification of Data
+       with Absent Features", JMLR 9, 2008.
+    .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, section 5.
 
     Examples
     --------

@@ -253,7 +253,8 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         return row_product(self._latent(X)[1], self.label_components_) + self.bias_
 
     def impute(self, X: Any) -> Any:
-        """Rows with missing entries completed against the learned row space; observed entries stay. O(nnz rank^2).
+        """Rows with missing entries completed against the learned row space; observed entries stay.
+        O(nnz rank^2).
 
         Parameters
         ----------
@@ -274,36 +275,40 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b: labels as further columns of a partly observed matrix of low rank.
 
-    Minimises mu ||Z||_* + lam / |Omega_Y| sum log(1 + exp(-y z)) + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of
-    features and labels by fixed point continuation [1]_. It is transductive: rows to predict belong into `fit`, with
-    NaN (or None) for a label.
+    Minimises mu ||Z||_* + lam / |Omega_Y| sum log(1 + exp(-y z)) + 1 / |Omega_X| sum (x - z)^2 / 2
+    over matrices Z of features and labels by fixed point continuation [1]_. It is transductive:
+    rows to predict belong into `fit`, with NaN (or None) for a label.
 
     Parameters
     ----------
     intercept : {"column", "bias"}, default="column"
-        "column" is mc-1: the matrix has a column of ones, reset to 1 after every step.
-        "bias" is mc-b: every label has a bias of its own, moved by gradient steps of length 3.8 |Omega_Y| / (lam n).
+        "column" is mc-1: the matrix has a column of ones, reset to 1 after every step. "bias" is
+        mc-b: every label has a bias of its own, moved by gradient steps of length 3.8 |Omega_Y| /
+        (lam n).
     lam : float or "holdout", default="holdout"
-        Weight of the labels' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter
-        of the known rows that is hidden; their features stay in the matrix. With fewer than 4 such rows nothing is
-        hidden, and "holdout" means 0.1 and `mu_min`.
+        Weight of the labels' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by
+        decades, on a quarter of the known rows that is hidden; their features stay in the matrix.
+        With fewer than 4 such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
     mu : float or "holdout", default="holdout"
-        Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the continuation.
+        Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the
+        continuation.
     mu_min : float, default=1e-5
         Where the continuation ends under "holdout".
     eta : float, default=0.25
         Factor between two values of mu, in (0, 1).
     standardize : bool, default=True
-        Subtract the mean of each column and divide by its standard deviation, over observed entries.
+        Subtract the mean of each column and divide by its standard deviation, over observed
+        entries.
     tol : float, default=1e-5
-        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from
-        how fast the changes of the steps fall.
+        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu
+        end: estimated from how fast the changes of the steps fall.
     max_iter : int, default=1000
         Most steps at one mu.
     momentum : bool, default=True
-        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full
-        decompositions; `tol` is then the relative change of the matrix in a step, which says nothing of the distance to
-        the solution. Neither [1]_ nor [2]_ says that columns were standardised (`standardize=False`).
+        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed
+        steps, by full decompositions; `tol` is then the relative change of the matrix in a step,
+        which says nothing of the distance to the solution. Neither [1]_ nor [2]_ says that columns
+        were standardised (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -322,7 +327,8 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     rank_ : int
         Of the completed matrix.
     components_ : ndarray of shape (rank, d)
-        Column factors of the standardised features: right singular vectors times roots of singular values.
+        Column factors of the standardised features: right singular vectors times roots of singular
+        values.
     label_components_ : ndarray of shape (rank, m)
         The same of the labels.
     ones_component_ : ndarray of shape (rank,) or (0,)
@@ -343,7 +349,8 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     Raises
     ------
     ValueError
-        In `fit`: infinite entries or labels, no known label. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries or labels, no known label. In `predict`: other columns than in
+        `fit`.
 
     Warns
     -----
@@ -356,36 +363,41 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
 
     Notes
     -----
-    Two classes are one label column, more are the 0/1 matrix of [2]_ under the same logistic loss. Unlike in
-    `sklearn.semi_supervised`, -1 is a class: write ``np.where(y == -1, np.nan, y)`` where it means unknown. mc-1 is
-    usually better than mc-b where columns are not centred.
+    Two classes are one label column, more are the 0/1 matrix of [2]_ under the same logistic loss.
+    Unlike in `sklearn.semi_supervised`, -1 is a class: write ``np.where(y == -1, np.nan, y)`` where
+    it means unknown. mc-1 is usually better than mc-b where columns are not centred.
 
-    [1]_ resets the column of ones to 1 after every threshold, which they call a projection. The labels and features
-    that follow are those of an ordinary proximal step with the ones observed under weight 1/(2 step), the step being
-    min(3.8 |Omega_Y| / lam, |Omega_X|): that problem is what is solved, and the weight is the only trace of the step.
+    [1]_ resets the column of ones to 1 after every threshold, which they call a projection. The
+    labels and features that follow are those of an ordinary proximal step with the ones observed
+    under weight 1/(2 step), the step being min(3.8 |Omega_Y| / lam, |Omega_X|): that problem is
+    what is solved, and the weight is the only trace of the step.
 
-    Momentum is reset where it points back: the same fixed point in five to twenty times fewer steps, which is why it is
-    the default; the problem, its weights and what is learned from the solution are the same without. Singular vectors
-    of matrices of up to 2e8 = n D min(n, D) are those of a full decomposition; larger ones are never written out: a
-    block of vectors is iterated from those of the step before. A step costs O(n d min(n, d)) and O(n d) memory, or
-    O(nnz rank + (n + d) rank^2) and O(nnz + (n + d) rank).
+    Momentum is reset where it points back: the same fixed point in five to twenty times fewer
+    steps, which is why it is the default; the problem, its weights and what is learned from the
+    solution are the same without. Singular vectors of matrices of up to 2e8 = n D min(n, D) are
+    those of a full decomposition; larger ones are never written out: a block of vectors is iterated
+    from those of the step before. A step costs O(n d min(n, d)) and O(n d) memory, or O(nnz rank +
+    (n + d) rank^2) and O(nnz + (n + d) rank).
 
-    Unseen rows are our extension; [1]_ predicts rows of the matrix only. With Z = P Q' split evenly, the fixed point
-    makes every unlabelled row of P the ridge regression of the row's entries on rows of Q with ridge mu |Omega_X|:
-    `predict` does the same for a row that was not there, so that it agrees with `transduction_` for one that was,
-    unlabelled.
+    Unseen rows are our extension; [1]_ predicts rows of the matrix only. With Z = P Q' split
+    evenly, the fixed point makes every unlabelled row of P the ridge regression of the row's
+    entries on rows of Q with ridge mu |Omega_X|: `predict` does the same for a row that was not
+    there, so that it agrees with `transduction_` for one that was, unlabelled.
 
     References
     ----------
-    .. [1] A. Goldberg, X. Zhu, B. Recht, J.-M. Xu, R. Nowak, "Transduction with Matrix Completion: Three Birds with One
-       Stone", NIPS 2010.
-    .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, sections 1 and 5.
+    .. [1] A. Goldberg, X. Zhu, B. Recht, J.-M. Xu, R. Nowak, "Transduction with Matrix Completion:
+       Three Birds with One Stone", NIPS 2010.
+    .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, sections 1 and 5.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar.papers.karma import MatrixCompletionClassifier
-    >>> X = np.array([[2.0, 2.1], [1.5, np.nan], [-1.0, -1.2], [np.nan, -2.0], [1.0, np.nan], [-1.0, np.nan]])
+    >>> X = np.array(
+    ...     [[2.0, 2.1], [1.5, np.nan], [-1.0, -1.2], [np.nan, -2.0], [1.0, np.nan], [-1.0, np.nan]]
+    ... )
     >>> y = np.array(["yes", "yes", "no", "no", None, None])
     >>> model = MatrixCompletionClassifier(lam=1.0, mu=0.01).fit(X, y)
     >>> model.transduction_[4:], model.predict([[np.nan, 3.0]])
@@ -440,7 +452,8 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
         return np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)
 
     def decision_function(self, X: Any) -> Floats:
-        """Values of the classes for unseen rows; for two classes one value, positive for `classes_[1]`.
+        """Values of the classes for unseen rows; for two classes one value, positive for
+        `classes_[1]`.
 
         Parameters
         ----------
@@ -471,39 +484,44 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
 
 @whole_answers
 class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
-    """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low rank, under squared
-    loss.
+    """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low
+    rank, under squared loss.
 
-    Minimises mu ||Z||_* + lam / |Omega_Y| sum (y - z)^2 / 2 + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of
-    features and targets by fixed point continuation [1]_, [2]_. It is transductive: rows to predict belong into `fit`,
-    with NaN for a target. Targets are standardised over the known ones.
+    Minimises mu ||Z||_* + lam / |Omega_Y| sum (y - z)^2 / 2 + 1 / |Omega_X| sum (x - z)^2 / 2 over
+    matrices Z of features and targets by fixed point continuation [1]_, [2]_. It is transductive:
+    rows to predict belong into `fit`, with NaN for a target. Targets are standardised over the
+    known ones.
 
     Parameters
     ----------
     intercept : {"column", "bias"}, default="column"
-        "column" is mc-1: the matrix has a column of ones, reset to 1 after every step.
-        "bias" is mc-b: every target has a bias of its own, moved by gradient steps of length 0.95 |Omega_Y| / (lam n).
+        "column" is mc-1: the matrix has a column of ones, reset to 1 after every step. "bias" is
+        mc-b: every target has a bias of its own, moved by gradient steps of length 0.95 |Omega_Y| /
+        (lam n).
     lam : float or "holdout", default="holdout"
-        Weight of the targets' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter
-        of the known rows that is hidden; their features stay in the matrix. With fewer than 4 such rows nothing is
-        hidden, and "holdout" means 0.1 and `mu_min`.
+        Weight of the targets' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by
+        decades, on a quarter of the known rows that is hidden; their features stay in the matrix.
+        With fewer than 4 such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
     mu : float or "holdout", default="holdout"
-        Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the continuation.
+        Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the
+        continuation.
     mu_min : float, default=1e-5
         Where the continuation ends under "holdout".
     eta : float, default=0.25
         Factor between two values of mu, in (0, 1).
     standardize : bool, default=True
-        Subtract the mean of each column and divide by its standard deviation, over observed entries.
+        Subtract the mean of each column and divide by its standard deviation, over observed
+        entries.
     tol : float, default=1e-5
-        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from
-        how fast the changes of the steps fall.
+        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu
+        end: estimated from how fast the changes of the steps fall.
     max_iter : int, default=1000
         Most steps at one mu.
     momentum : bool, default=True
-        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full
-        decompositions; `tol` is then the relative change of the matrix in a step, which says nothing of the distance to
-        the solution. The papers take columns as they are (`standardize=False`).
+        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed
+        steps, by full decompositions; `tol` is then the relative change of the matrix in a step,
+        which says nothing of the distance to the solution. The papers take columns as they are
+        (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -521,7 +539,8 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
     rank_ : int
         Of the completed matrix.
     components_ : ndarray of shape (rank, d)
-        Column factors of the standardised features: right singular vectors times roots of singular values.
+        Column factors of the standardised features: right singular vectors times roots of singular
+        values.
     label_components_ : ndarray of shape (rank, targets)
         The same of the targets.
     ones_component_ : ndarray of shape (rank,) or (0,)
@@ -542,8 +561,8 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
     Raises
     ------
     ValueError
-        In `fit`: infinite entries or targets, a target that is known nowhere. In `predict`: other columns than in
-        `fit`.
+        In `fit`: infinite entries or targets, a target that is known nowhere. In `predict`: other
+        columns than in `fit`.
 
     Warns
     -----
@@ -552,18 +571,21 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
 
     See Also
     --------
-    MatrixCompletionClassifier : The same for labels; its notes on steps, costs and unseen rows hold here.
+    MatrixCompletionClassifier : The same for labels; its notes on steps, costs and unseen rows hold
+        here.
     lacunar.lowrank.SLRMRegressor : A noise model in place of the nuclear norm; takes NaN in y, too.
 
     Notes
     -----
-    The weight 1/(2 step) of the column of ones is that of the step min(0.95 |Omega_Y| / lam, |Omega_X|).
+    The weight 1/(2 step) of the column of ones is that of the step min(0.95 |Omega_Y| / lam,
+    |Omega_X|).
 
     References
     ----------
-    .. [1] A. Goldberg, X. Zhu, B. Recht, J.-M. Xu, R. Nowak, "Transduction with Matrix Completion: Three Birds with One
-       Stone", NIPS 2010.
-    .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, sections 1 and 5.
+    .. [1] A. Goldberg, X. Zhu, B. Recht, J.-M. Xu, R. Nowak, "Transduction with Matrix Completion:
+       Three Birds with One Stone", NIPS 2010.
+    .. [2] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, sections 1 and 5.
 
     Examples
     --------

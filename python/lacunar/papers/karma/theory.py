@@ -49,16 +49,18 @@ def embedding_size(n_features: int, gamma: int) -> int:
 
 
 def truncation_bound(regularity: float, gamma: float) -> float:
-    """Lemma 2: how far the best predictor of sequences of at most gamma columns is from that of the subspace, for |w| <= 1.
+    """Lemma 2: how far the best predictor of sequences of at most gamma columns is from that of the
+    subspace, for |w| <= 1.
 
     (1 - lambda)^gamma / lambda. O(1).
 
     Parameters
     ----------
     regularity : float
-        lambda, in (0, 1]: the smallest eigenvalue above 0 of Q_oo, Q the projection on the subspace, over all rows' observed
-        columns o: `regularity`. (Definition 1 of the paper speaks of singular values of P_o P_E, whose squares these are; its proof of Lemma 2
-        needs the eigenvalues.)
+        lambda, in (0, 1]: the smallest eigenvalue above 0 of Q_oo, Q the projection on the
+        subspace, over all rows' observed columns o: `regularity`. (Definition 1 of the paper speaks
+        of singular values of P_o P_E, whose squares these are; its proof of Lemma 2 needs the
+        eigenvalues.)
     gamma : float
         > 0.
 
@@ -88,10 +90,12 @@ def gamma_needed(
     lipschitz: float = 1.0,
     result: Literal["Theorem 2", "Corollary 1"] = "Theorem 2",
 ) -> int:
-    """The least whole gamma of Theorem 2, item 3, log(2 L / (lambda epsilon)) / lambda, or of Corollary 1, without the 2.
+    """The least whole gamma of Theorem 2, item 3, log(2 L / (lambda epsilon)) / lambda, or of
+    Corollary 1, without the 2.
 
-    By Theorem 2 some v with |v|^2 <= Gamma loses at most epsilon more than the best linear predictor on complete data, by
-    Corollary 1 the class F^gamma has such a predictor. Both numbers are at least 1. O(1).
+    By Theorem 2 some v with |v|^2 <= Gamma loses at most epsilon more than the best linear
+    predictor on complete data, by Corollary 1 the class F^gamma has such a predictor. Both numbers
+    are at least 1. O(1).
 
     Parameters
     ----------
@@ -134,7 +138,8 @@ def sample_bound(
     lipschitz: float = 1.0,
     constant: float = 1.0,
 ) -> int:
-    """Theorem 1: rows with which a predictor is epsilon-good with probability 1 - delta, K L^2 Gamma^2 log(1 / delta) / epsilon^2.
+    """Theorem 1: rows with which a predictor is epsilon-good with probability 1 - delta, K L^2
+    Gamma^2 log(1 / delta) / epsilon^2.
 
     Gamma has `gamma_needed` for gamma, so that the number is quasipolynomial in d. O(1).
 
@@ -151,7 +156,8 @@ def sample_bound(
     lipschitz : float, default=1.0
         L of the loss, > 0.
     constant : float, default=1.0
-        K, to which the paper, with its Omega(...), gives no value: the bound says how its terms scale, and 1 makes no promise.
+        K, to which the paper, with its Omega(...), gives no value: the bound says how its terms
+        scale, and 1 makes no promise.
 
     Returns
     -------
@@ -165,7 +171,8 @@ def sample_bound(
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Theorem 1.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Theorem 1.
 
     Examples
     --------
@@ -188,9 +195,11 @@ def objective_bound(
     lipschitz: float = 1.0,
     constant: float = _PEGASOS,
 ) -> float:
-    """Theorem 2, item 2: how far the plain mean of T iterates is from the least objective, with probability 1 - delta.
+    """Theorem 2, item 2: how far the plain mean of T iterates is from the least objective, with
+    probability 1 - delta.
 
-    K max(L^2 Gamma, 1) ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently. O(1).
+    K max(L^2 Gamma, 1) ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently.
+    O(1).
 
     Parameters
     ----------
@@ -205,7 +214,8 @@ def objective_bound(
     lipschitz : float, default=1.0
         L of the loss, > 0. The squared loss has none.
     constant : float, default=84.0
-        K, to which the paper, with its O(...), gives no value. 84 is that of the theorem to which it refers.
+        K, to which the paper, with its O(...), gives no value. 84 is that of the theorem to which
+        it refers.
 
     Returns
     -------
@@ -218,13 +228,15 @@ def objective_bound(
 
     Notes
     -----
-    The paper prints O(...) and refers to Pegasos [1]_, whose Theorem 2 has 21 c ln(T / delta) / (rho T) without projection,
-    c = (2 L sqrt(Gamma))^2 by the paper's bound on a gradient (Lemma 4). That theorem asks for L sqrt(Gamma) >= 1: a smaller L counts
-    as 1 / sqrt(Gamma), of which it is no less a Lipschitz constant.
+    The paper prints O(...) and refers to Pegasos [1]_, whose Theorem 2 has 21 c ln(T / delta) /
+    (rho T) without projection, c = (2 L sqrt(Gamma))^2 by the paper's bound on a gradient (Lemma
+    4). That theorem asks for L sqrt(Gamma) >= 1: a smaller L counts as 1 / sqrt(Gamma), of which it
+    is no less a Lipschitz constant.
 
     References
     ----------
-    .. [1] S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, "Pegasos", Mathematical Programming 127, 2011.
+    .. [1] S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, "Pegasos", Mathematical Programming
+       127, 2011.
 
     Examples
     --------
@@ -295,10 +307,11 @@ def regret_bound(
     lipschitz: float = 1.0,
     ball: float | None = None,
 ) -> float:
-    """Theorem 3: what Algorithm 1 loses in T steps above the best linear predictor over the best subspace, in hindsight.
+    """Theorem 3: what Algorithm 1 loses in T steps above the best linear predictor over the best
+    subspace, in hindsight.
 
-    2 L^2 X^2 Gamma / rho (1 + log T) + rho / 2 T B + exp(-lambda gamma) / lambda L T, for any sequence of rows that is
-    lambda-regular. O(1).
+    2 L^2 X^2 Gamma / rho (1 + log T) + rho / 2 T B + exp(-lambda gamma) / lambda L T, for any
+    sequence of rows that is lambda-regular. O(1).
 
     Parameters
     ----------
@@ -329,12 +342,13 @@ def regret_bound(
 
     Notes
     -----
-    With `theory_rho` the first two terms are X L sqrt(Gamma B T) (2 (1 + log T) + 1/2): the paper's last line leaves out the
-    logarithm. With a constant feature d counts it, and X is at least 1.
+    With `theory_rho` the first two terms are X L sqrt(Gamma B T) (2 (1 + log T) + 1/2): the paper's
+    last line leaves out the logarithm. With a constant feature d counts it, and X is at least 1.
 
     References
     ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015.
 
     Examples
     --------

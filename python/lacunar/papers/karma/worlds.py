@@ -20,9 +20,11 @@ def make_subspace_regression(
     share_observed: float = 0.5,
     random_state: Any = None,
 ) -> Bunch:
-    """Rows in a random subspace, a linear target, entries missing completely at random: Figure 2 of the KARMA paper.
+    """Rows in a random subspace, a linear target, entries missing completely at random: Figure 2 of
+    the KARMA paper.
 
-    x = U z, z standard normal, U a random basis; the target is linear in x and has mean 0 and variance 1 over the rows. O(n d rank).
+    x = U z, z standard normal, U a random basis; the target is linear in x and has mean 0 and
+    variance 1 over the rows. O(n d rank).
 
     Parameters
     ----------
@@ -49,11 +51,13 @@ def make_subspace_regression(
     Raises
     ------
     TypeError, ValueError
-        When a size is not a positive integer, `rank` exceeds `n_features`, or the share is outside [0, 1].
+        When a size is not a positive integer, `rank` exceeds `n_features`, or the share is outside
+        [0, 1].
 
     References
     ----------
-    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Section 5.1.1.
+    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Section
+    5.1.1.
 
     Examples
     --------
@@ -88,10 +92,12 @@ def make_block_margin(
     margin: float | None = None,
     random_state: Any = None,
 ) -> Bunch:
-    """Rows in a random subspace whose columns are seen in blocks: the large-margin experiment of Figure 3 of the KARMA paper.
+    """Rows in a random subspace whose columns are seen in blocks: the large-margin experiment of
+    Figure 3 of the KARMA paper.
 
-    A random division of columns into blocks, each of which tells the whole row as long as it has `rank` columns. Every row
-    sees each block with probability `share_observed`, given that it sees one. O(n d rank), times the draws a margin needs.
+    A random division of columns into blocks, each of which tells the whole row as long as it has
+    `rank` columns. Every row sees each block with probability `share_observed`, given that it sees
+    one. O(n d rank), times the draws a margin needs.
 
     Parameters
     ----------
@@ -100,8 +106,8 @@ def make_block_margin(
     share_observed : float, default=1/3
         Probability that a block is seen, in (0, 1].
     margin : float or None, default=None
-        None: the target is w.x, of variance 1. Otherwise it is the sign of w.x, and only rows with abs(w.x) >= margin, in standard
-        deviations and at most 3, are drawn.
+        None: the target is w.x, of variance 1. Otherwise it is the sign of w.x, and only rows with
+        abs(w.x) >= margin, in standard deviations and at most 3, are drawn.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -119,12 +125,13 @@ def make_block_margin(
     Raises
     ------
     TypeError, ValueError
-        When a size is not a positive integer, `rank` or `n_blocks` exceed `n_features`, the share is outside (0, 1] or the margin
-        outside [0, 3].
+        When a size is not a positive integer, `rank` or `n_blocks` exceed `n_features`, the share
+        is outside (0, 1] or the margin outside [0, 3].
 
     References
     ----------
-    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Section 5.1.2.
+    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Section
+    5.1.2.
 
     Examples
     --------
@@ -153,10 +160,12 @@ def make_block_margin(
 
 
 def make_rank_conflict(copies: int = 1) -> Bunch:
-    """The matrix (1): Problem G, the completion of least rank, leaves the label of its last row open, though every row says its own.
+    """The matrix (1): Problem G, the completion of least rank, leaves the label of its last row
+    open, though every row says its own.
 
-    Three kinds of rows, [1, *, 1, *], [*, -1, *, -1] and [1, -1, 1, -1] with labels 1, -1 and 1, and one row of the first kind without
-    a label. No completion of the labelled matrix has rank one, and those of rank two disagree. O(copies).
+    Three kinds of rows, [1, *, 1, *], [*, -1, *, -1] and [1, -1, 1, -1] with labels 1, -1 and 1,
+    and one row of the first kind without a label. No completion of the labelled matrix has rank
+    one, and those of rank two disagree. O(copies).
 
     Parameters
     ----------
@@ -173,7 +182,8 @@ def make_rank_conflict(copies: int = 1) -> Bunch:
         answer : int
             1, the label of all rows that are equal to the last one.
         completions : list of ndarray of shape (3 copies + 1, 5)
-            Completions of rank two, labels last: columns constant with either label for the last row, and rows constant.
+            Completions of rank two, labels last: columns constant with either label for the last
+            row, and rows constant.
 
     Raises
     ------
@@ -182,7 +192,8 @@ def make_rank_conflict(copies: int = 1) -> Bunch:
 
     References
     ----------
-    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Problem G and equation (1).
+    Hazan, Livni and Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Problem G
+    and equation (1).
 
     Examples
     --------

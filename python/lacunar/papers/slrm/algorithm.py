@@ -31,20 +31,24 @@ _MANY = 0.5  # share of rows refused by the gate from which a warning says so
 
 
 class PrintedSLRM(PrintedRegression):
-    """Algorithm 1 of [1]_ with Algorithm 2: subspace and label weights by stochastic steps, the best iterate on validation rows.
+    """Algorithm 1 of [1]_ with Algorithm 2: subspace and label weights by stochastic steps, the
+    best iterate on validation rows.
 
-    `lacunar.lowrank.SLRMRegressor` minimises the same kind of objective more accurately and 10 to 30 times faster. Here, nothing is
-    centred or scaled, there is no intercept, and rows that the gate of (6) refuses are predicted as 0.
+    `lacunar.lowrank.SLRMRegressor` minimises the same kind of objective more accurately and 10 to
+    30 times faster. Here, nothing is centred or scaled, there is no intercept, and rows that the
+    gate of (6) refuses are predicted as 0.
 
     Parameters
     ----------
     d : int or None, default=None
-        Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number of columns where there are fewer.
+        Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number
+        of columns where there are fewer.
     lambda_1 : float, default=10.0
         Weight of the entries against the label in a code, in (5). Finite; [1]_ prints no value.
     lambda_2, lambda_3 : float, default=1e-3
-        Weights of the l1 norm and of the squared l2 norm of w, in (5). [1]_ prints no value. Step 8 adds lambda_3 w, half of the
-        gradient of that norm, so that it is (5) with lambda_3 / 2 which the steps descend.
+        Weights of the l1 norm and of the squared l2 norm of w, in (5). [1]_ prints no value. Step 8
+        adds lambda_3 w, half of the gradient of that norm, so that it is (5) with lambda_3 / 2
+        which the steps descend.
     rho : float, default=1e-3
         Step of w: eta_t is rho for `constant_rounds` rounds, then rho / t.
     constant_rounds : int or None, default=None
@@ -52,15 +56,18 @@ class PrintedSLRM(PrintedRegression):
     delta : float, default=10.0
         Every inverse correlation R_j of Algorithm 2 starts as delta I; [1]_ prints no value.
     gamma : float, default=0.001
-        Of (6): rows with lambda_min(U_O^T U_O) D / o < 1 - gamma for o observed entries are predicted as 0. The default is that of
-        section 6, which refuses nearly every row with a missing entry; a warning says how many where it is half of them or more.
+        Of (6): rows with lambda_min(U_O^T U_O) D / o < 1 - gamma for o observed entries are
+        predicted as 0. The default is that of section 6, which refuses nearly every row with a
+        missing entry; a warning says how many where it is half of them or more.
     max_iter : int, default=1
         Passes over the training rows. Algorithm 1 makes one, section 6 up to 500.
     validate : {"step", "pass"} or None, default="step"
-        Steps 9 to 13 after every step, as printed, or after every pass, which is faster by as much as there are rows in a pass and
-        chooses no worse. With None `fit` holds no row out, and the last iterate is kept.
+        Steps 9 to 13 after every step, as printed, or after every pass, which is faster by as much
+        as there are rows in a pass and chooses no worse. With None `fit` holds no row out, and the
+        last iterate is kept.
     U0 : array-like of shape (D, d), default=None
-        Where U starts, with orthonormal columns. None is the singular vectors of the rows filled with zeros (section 4.2).
+        Where U starts, with orthonormal columns. None is the singular vectors of the rows filled
+        with zeros (section 4.2).
     w0 : array-like of shape (d,), default=None
         Where w starts. None is the lasso (4) on the projections of the rows on U0.
     random_state : int, RandomState or None, default=None
@@ -87,8 +94,9 @@ class PrintedSLRM(PrintedRegression):
     Raises
     ------
     ValueError
-        In `fit` and `partial_fit`: infinite entries, more than one target, d above the number of columns, another number of columns
-        than before, one of `X_val` and `y_val` alone, or steps that overflow at once. The model is as it was.
+        In `fit` and `partial_fit`: infinite entries, more than one target, d above the number of
+        columns, another number of columns than before, one of `X_val` and `y_val` alone, or steps
+        that overflow at once. The model is as it was.
 
     Warns
     -----
@@ -104,11 +112,13 @@ class PrintedSLRM(PrintedRegression):
 
     Notes
     -----
-    A step costs O(o d^2 + d^3) for o entries, a validation as much for every row that is validated on. O(D d^2) numbers are kept.
+    A step costs O(o d^2 + d^3) for o entries, a validation as much for every row that is validated
+    on. O(D d^2) numbers are kept.
 
     References
     ----------
-    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Algorithms 1 and 2.
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Algorithms 1
+       and 2.
 
     Examples
     --------
@@ -118,7 +128,9 @@ class PrintedSLRM(PrintedRegression):
     >>> a = rng.normal(size=(400, 2))
     >>> X = a @ rng.normal(size=(2, 12))
     >>> X[rng.random(X.shape) < 0.5] = np.nan
-    >>> model = PrintedSLRM(2, gamma=0.99, rho=0.01, max_iter=5, validate="pass", random_state=0).fit(X[:300], a[:300, 0])
+    >>> model = PrintedSLRM(
+    ...     2, gamma=0.99, rho=0.01, max_iter=5, validate="pass", random_state=0
+    ... ).fit(X[:300], a[:300, 0])
     >>> bool(model.score(X[300:], a[300:, 0]) > 0.9)
     True
     """
@@ -179,7 +191,8 @@ class PrintedSLRM(PrintedRegression):
         y : array-like of shape (n,)
             NaN where unknown.
         X_val, y_val : array-likes as X and y, default=None
-            The hold-out set of steps 9 to 13. Without them a quarter of the rows is held out, unless `validate` is None.
+            The hold-out set of steps 9 to 13. Without them a quarter of the rows is held out,
+            unless `validate` is None.
 
         Returns
         -------
@@ -200,17 +213,20 @@ class PrintedSLRM(PrintedRegression):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> PrintedSLRM:
-        """Steps 4 to 13 for further rows, once; the first call makes the start of step 1 from its own rows.
+        """Steps 4 to 13 for further rows, once; the first call makes the start of step 1 from its
+        own rows.
 
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
-            Any number of rows; how they are split between calls makes no difference but rounding after the first.
+            Any number of rows; how they are split between calls makes no difference but rounding
+            after the first.
         y : array-like of shape (n,)
-            NaN where unknown: such a row moves the subspace alone. The first call has a label at least.
+            NaN where unknown: such a row moves the subspace alone. The first call has a label at
+            least.
         X_val, y_val : array-likes as X and y, default=None
-            The hold-out set of steps 9 to 13: an iterate is kept where its error is below `best_error_`. Without them the last
-            iterate is kept, and what was best is forgotten.
+            The hold-out set of steps 9 to 13: an iterate is kept where its error is below
+            `best_error_`. Without them the last iterate is kept, and what was best is forgotten.
 
         Returns
         -------
@@ -233,17 +249,20 @@ class PrintedSLRM(PrintedRegression):
         return self
 
     def fit_batches(self, batches: Iterable[Any]) -> PrintedSLRM:
-        """Fit in one pass over batches, without rows to validate on; memory is that of the model and one batch.
+        """Fit in one pass over batches, without rows to validate on; memory is that of the model
+        and one batch.
 
         Parameters
         ----------
         batches : iterable of (X, y)
-            Rows and their labels, NaN where unknown: what `lacunar.observed.read_batches` yields with a target, or any generator.
+            Rows and their labels, NaN where unknown: what `lacunar.observed.read_batches` yields
+            with a target, or any generator.
 
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the first batch as before the call.
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the
+            first batch as before the call.
         """
         one_pass(self, batches, lambda model, batch: model.partial_fit(*labelled(batch)))
         return self

@@ -101,7 +101,9 @@ class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type:
     @property
     @reads
     def feature_coef_(self) -> Floats:
-        """Weights of the columns of complete rows (D,): U w, which no rotation of the subspace changes."""
+        """Weights of the columns of complete rows (D,): U w, which no rotation of the subspace
+        changes.
+        """
         check_is_fitted(self, "components_")
         weights: Floats = self.components_.T @ self.coef_
         return weights

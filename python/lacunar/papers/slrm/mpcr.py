@@ -19,15 +19,18 @@ from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_la
 
 @whole_answers
 class MPCR(PrintedRegression):
-    """Principal component regression with missing entries, in two steps: the subspace, then a lasso on the latent coordinates.
+    """Principal component regression with missing entries, in two steps: the subspace, then a lasso
+    on the latent coordinates.
 
-    Step 1 minimises the squared error of the observed entries (3) by alternating least squares, step 2 is (4) of [1]_. Labels have no
-    part in step 1. Codes have no ridge, so that it fails where rows show few more entries than there are directions.
+    Step 1 minimises the squared error of the observed entries (3) by alternating least squares,
+    step 2 is (4) of [1]_. Labels have no part in step 1. Codes have no ridge, so that it fails
+    where rows show few more entries than there are directions.
 
     Parameters
     ----------
     d : int or None, default=None
-        Dimension of the subspace, at most the number of columns. None is 10, or the number of columns where there are fewer.
+        Dimension of the subspace, at most the number of columns. None is 10, or the number of
+        columns where there are fewer.
     lam : float, default=1e-3
         lambda of (4), the weight of the l1 norm.
     max_iter : int, default=100
@@ -51,7 +54,8 @@ class MPCR(PrintedRegression):
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, more than one target, no known label, d above the number of columns. The model is as it was.
+        In `fit`: infinite entries, more than one target, no known label, d above the number of
+        columns. The model is as it was.
 
     See Also
     --------
@@ -59,7 +63,8 @@ class MPCR(PrintedRegression):
 
     Notes
     -----
-    A sweep costs O(o d^2 + d^3) for every row of o entries, and the same for every column; the lasso O(n d^2) once.
+    A sweep costs O(o d^2 + d^3) for every row of o entries, and the same for every column; the
+    lasso O(n d^2) once.
 
     References
     ----------
@@ -119,16 +124,19 @@ class MPCR(PrintedRegression):
 
 @whole_answers
 class SMPCR(PrintedRegression):
-    """Stochastic principal component regression with missing entries: PETRELS, then stochastic proximal steps for the lasso.
+    """Stochastic principal component regression with missing entries: PETRELS, then stochastic
+    proximal steps for the lasso.
 
-    The stochastic form of MPCR that [1]_ measures SLRM against: `max_iter` passes of PETRELS without labels, and after them as many
-    passes of proximal steps for (4) on the latent coordinates in its last basis. Without a ridge it diverges where rows show few more entries than
+    The stochastic form of MPCR that [1]_ measures SLRM against: `max_iter` passes of PETRELS
+    without labels, and after them as many passes of proximal steps for (4) on the latent
+    coordinates in its last basis. Without a ridge it diverges where rows show few more entries than
     there are directions.
 
     Parameters
     ----------
     d : int or None, default=None
-        Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number of columns where there are fewer.
+        Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number
+        of columns where there are fewer.
     lam : float, default=1e-3
         lambda of (4), the weight of the l1 norm.
     rho : float, default=1e-3
@@ -140,7 +148,8 @@ class SMPCR(PrintedRegression):
     max_iter : int, default=100
         Passes of PETRELS, and then of w.
     U0 : array-like of shape (D, d), default=None
-        Where PETRELS starts, with orthonormal columns. None is the singular vectors of the rows filled with zeros.
+        Where PETRELS starts, with orthonormal columns. None is the singular vectors of the rows
+        filled with zeros.
     w0 : array-like of shape (d,), default=None
         Where w starts. None is 0.
     random_state : int, RandomState or None, default=None
@@ -160,8 +169,8 @@ class SMPCR(PrintedRegression):
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, more than one target, no known label, d above the number of columns, a `U0` or `w0` that does not fit, or
-        steps that overflow. The model is as it was.
+        In `fit`: infinite entries, more than one target, no known label, d above the number of
+        columns, a `U0` or `w0` that does not fit, or steps that overflow. The model is as it was.
 
     See Also
     --------
@@ -169,7 +178,8 @@ class SMPCR(PrintedRegression):
 
     Notes
     -----
-    A row of o entries costs O(o d^2 + d^3) in a pass of PETRELS and O(d) in a pass of proximal steps; O(D d^2) memory.
+    A row of o entries costs O(o d^2 + d^3) in a pass of PETRELS and O(d) in a pass of proximal
+    steps; O(D d^2) memory.
 
     References
     ----------
@@ -214,7 +224,8 @@ class SMPCR(PrintedRegression):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> SMPCR:
-        """Follow the rows, then step along those with a label, all of them `max_iter` times in their order.
+        """Follow the rows, then step along those with a label, all of them `max_iter` times in
+        their order.
 
         Parameters
         ----------

@@ -23,7 +23,8 @@ def joint_objective(
     lambda_2: float,
     lambda_3: float,
 ) -> float:
-    """The value of (5): lambda_1 / n sum |x_O - U_O a|^2 + |y - A w|^2 / n + lambda_2 |w|_1 + lambda_3 |w|^2.
+    """The value of (5): lambda_1 / n sum |x_O - U_O a|^2 + |y - A w|^2 / n + lambda_2 |w|_1 +
+    lambda_3 |w|^2.
 
     Parameters
     ----------
@@ -35,7 +36,8 @@ def joint_objective(
     w : array-like of shape (d,)
         `coef_` of a fitted model.
     codes : array-like of shape (n, d), default=None
-        The rows of A^T. None is those that minimise (5) for this U and w: each is that of step 5 of Algorithm 1.
+        The rows of A^T. None is those that minimise (5) for this U and w: each is that of step 5 of
+        Algorithm 1.
     lambda_1, lambda_2, lambda_3 : float
         Weights of (5), above 0.
 
@@ -50,7 +52,8 @@ def joint_objective(
 
     Notes
     -----
-    O(o d^2) for a row of o entries where codes are found, O(o d) where they are given. U need not be orthonormal, as (5) asks.
+    O(o d^2) for a row of o entries where codes are found, O(o d) where they are given. U need not
+    be orthonormal, as (5) asks.
 
     References
     ----------
@@ -135,10 +138,11 @@ def coherence(U: ArrayLike) -> float:
 
 
 def gate_level(d: int, coherence: float, m: int, delta: float) -> float:
-    """The gamma that lets all but a share delta of the rows through the gate of (6): sqrt(8 d mu log(2 d / delta) / (3 m)).
+    """The gamma that lets all but a share delta of the rows through the gate of (6): sqrt(8 d mu
+    log(2 d / delta) / (3 m)).
 
-    For Omega of m entries drawn uniformly with replacement; a value of 1 or above says that m is too small for the claim, which
-    needs gamma < 1. O(1).
+    For Omega of m entries drawn uniformly with replacement; a value of 1 or above says that m is
+    too small for the claim, which needs gamma < 1. O(1).
 
     Parameters
     ----------
@@ -162,8 +166,9 @@ def gate_level(d: int, coherence: float, m: int, delta: float) -> float:
 
     References
     ----------
-    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, section 5, after L. Balzano, B. Recht, R. Nowak,
-       "High-Dimensional Matched Subspace Detection When Data are Missing", 2010.
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, section 5,
+       after L. Balzano, B. Recht, R. Nowak, "High-Dimensional Matched Subspace Detection When Data
+       are Missing", 2010.
 
     Examples
     --------
@@ -177,7 +182,8 @@ def gate_level(d: int, coherence: float, m: int, delta: float) -> float:
 
 
 def loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> float:
-    """b of Theorem 1, 2 (B_Y + D R_1 / (m (1 - gamma)))^2: how far two squared losses of (6) can lie apart (equation (25)). O(1).
+    """b of Theorem 1, 2 (B_Y + D R_1 / (m (1 - gamma)))^2: how far two squared losses of (6) can
+    lie apart (equation (25)). O(1).
 
     Parameters
     ----------
@@ -201,12 +207,13 @@ def loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> float:
 
     Notes
     -----
-    As printed. The prediction is at most D R_1 / (m (1 - gamma)) times |x_Omega|_2, a factor that (25) leaves out, so that b holds
-    for rows with |x_Omega|_2 <= 1.
+    As printed. The prediction is at most D R_1 / (m (1 - gamma)) times |x_Omega|_2, a factor that
+    (25) leaves out, so that b holds for rows with |x_Omega|_2 <= 1.
 
     References
     ----------
-    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Theorem 1 and equation (25).
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Theorem 1 and
+       equation (25).
 
     Examples
     --------
@@ -220,7 +227,8 @@ def loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> float:
 
 
 def complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: float) -> float:
-    """Lemma 3, (50 m / n + 14 / sqrt(n)) 3 D R_1 B_X / (1 - gamma): the Rademacher complexity of the functions (7). O(1).
+    """Lemma 3, (50 m / n + 14 / sqrt(n)) 3 D R_1 B_X / (1 - gamma): the Rademacher complexity of
+    the functions (7). O(1).
 
     Parameters
     ----------
@@ -246,7 +254,8 @@ def complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: float
 
     References
     ----------
-    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Lemma 3 and equation (24).
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Lemma 3 and
+       equation (24).
 
     Examples
     --------
@@ -272,15 +281,17 @@ def risk_bound(
     delta: float,
     constant: float = 1.0,
 ) -> float:
-    """The right-hand side of Theorem 1, (8): with probability 1 - delta, no function (7) has a larger expected squared error.
+    """The right-hand side of Theorem 1, (8): with probability 1 - delta, no function (7) has a
+    larger expected squared error.
 
-    L^ + K [sqrt(L^) (s c + sqrt(b log(1 / delta) / n)) + b log(1 / delta) / n + log^3(n) s^2 c^2] with s = m / n + 1 / sqrt(n) and
-    c = D R_1 B_X / (1 - gamma). O(1).
+    L^ + K [sqrt(L^) (s c + sqrt(b log(1 / delta) / n)) + b log(1 / delta) / n + log^3(n) s^2 c^2]
+    with s = m / n + 1 / sqrt(n) and c = D R_1 B_X / (1 - gamma). O(1).
 
     Parameters
     ----------
     empirical : float
-        L^, the mean squared error of the predictions (6) on the training rows, refused ones counted as 0.
+        L^, the mean squared error of the predictions (6) on the training rows, refused ones counted
+        as 0.
     n : int
         Training rows.
     m, D : int
@@ -294,7 +305,8 @@ def risk_bound(
     delta : float
         Probability that the bound fails, in (0, 1).
     constant : float, default=1.0
-        K, a universal constant to which the paper gives no value: the bound says how its terms scale, and 1 makes no promise.
+        K, a universal constant to which the paper gives no value: the bound says how its terms
+        scale, and 1 makes no promise.
 
     Returns
     -------

@@ -25,10 +25,11 @@ def make_sparse_regression(
     n_test: int = 2000,
     random_state: Any = None,
 ) -> Bunch:
-    """Noisy rows near a subspace, a target sparse in its coordinates, three sets: Figure 1 of the SLRM paper.
+    """Noisy rows near a subspace, a target sparse in its coordinates, three sets: Figure 1 of the
+    SLRM paper.
 
-    X = A U' + E_x and y = A w + e_y with standard normal A, orthonormal U and a w with `n_nonzero` normal entries. Training,
-    validation and test rows share U and w. O(n d rank).
+    X = A U' + E_x and y = A w + e_y with standard normal A, orthonormal U and a w with `n_nonzero`
+    normal entries. Training, validation and test rows share U and w. O(n d rank).
 
     Parameters
     ----------

@@ -19,10 +19,12 @@ from lacunar.observed.rules import Number, Rule, floats
 
 
 class PrintedMBEG(Acquisition):
-    """Matrix Bandit Exponentiated Gradient, Algorithm 2 of [1]_: pairs drawn by a weight matrix that learns after every row.
+    """Matrix Bandit Exponentiated Gradient, Algorithm 2 of [1]_: pairs drawn by a weight matrix
+    that learns after every row.
 
-    `lacunar.active.MBEG` takes longer steps, renews its weights every so many rows, and needs no number of rows in advance;
-    `lacunar.active.ActivePOPCA` needs fewer rows than either in every case that we measured.
+    `lacunar.active.MBEG` takes longer steps, renews its weights every so many rows, and needs no
+    number of rows in advance; `lacunar.active.ActivePOPCA` needs fewer rows than either in every
+    case that we measured.
 
     Parameters
     ----------
@@ -31,13 +33,15 @@ class PrintedMBEG(Acquisition):
     k : int, default=2
         Dimension of the subspace.
     r : int, default=2
-        Even: r / 2 pairs of attributes a row, drawn with replacement, so that a request may have fewer attributes.
+        Even: r / 2 pairs of attributes a row, drawn with replacement, so that a request may have
+        fewer attributes.
     m : int
         Rows planned.
     eta : float or None, default=None
         Step. None is sqrt(r log d / (2 m (d + r))).
     alpha : float or None, default=None
-        Share of uniform pairs, in (0, 1]. None is eta d^2, at most 1/2, with a warning when cut: no guarantee then.
+        Share of uniform pairs, in (0, 1]. None is eta d^2, at most 1/2, with a warning when cut: no
+        guarantee then.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -51,7 +55,8 @@ class PrintedMBEG(Acquisition):
     Raises
     ------
     ValueError
-        In `ask`, `tell` and `run`: an odd r, r or k above d, infinite values, a request that is not pending.
+        In `ask`, `tell` and `run`: an odd r, r or k above d, infinite values, a request that is not
+        pending.
 
     Warns
     -----
@@ -60,14 +65,16 @@ class PrintedMBEG(Acquisition):
 
     Notes
     -----
-    The result is a projection drawn by Algorithm 3, the same at every call, as the theorem wants; the average of the weight matrices
-    is `weights_` of the result. Second moments: nothing is centred, and the theorem wants |x| <= 1. A pair with a refused attribute is
-    left out, the row's estimate being the mean of its other pairs. O(d^3) a row. Theorem 7 asks for m >= 2 d^4 r log d / (d + r).
+    The result is a projection drawn by Algorithm 3, the same at every call, as the theorem wants;
+    the average of the weight matrices is `weights_` of the result. Second moments: nothing is
+    centred, and the theorem wants |x| <= 1. A pair with a refused attribute is left out, the row's
+    estimate being the mean of its other pairs. O(d^3) a row. Theorem 7 asks for m >= 2 d^4 r log d
+    / (d + r).
 
     References
     ----------
-    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016,
-       Algorithms 2 and 3, Theorem 7.
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Algorithms 2 and 3, Theorem 7.
 
     Examples
     --------

@@ -23,16 +23,19 @@ from lacunar.observed.rules import COUNT, Number, Parts, Rule, Sometimes, floats
 
 
 class PrintedPOPCA(SubspaceModel):
-    """Algorithm 1 of [1]_: the top k eigenvectors of the second moment that is unbiased where entries are seen independently.
+    """Algorithm 1 of [1]_: the top k eigenvectors of the second moment that is unbiased where
+    entries are seen independently.
 
-    `lacunar.lowrank.POPCA` centres, divides by what was seen, and refines the subspace: a fraction of the error.
+    `lacunar.lowrank.POPCA` centres, divides by what was seen, and refines the subspace: a fraction
+    of the error.
 
     Parameters
     ----------
     k : int, default=2
         Dimension of the subspace.
     r : float or None, default=None
-        Entries that a row shows on average: each of d is seen with probability p = r / d, independently. None is the mean of the rows.
+        Entries that a row shows on average: each of d is seen with probability p = r / d,
+        independently. None is the mean of the rows.
 
     Attributes
     ----------
@@ -41,7 +44,8 @@ class PrintedPOPCA(SubspaceModel):
     explained_variance_ : ndarray of shape (k,)
         Eigenvalues, at least 0.
     second_moment_ : ndarray of shape (d, d)
-        Equation (4): sums of products over m p^2, of squares over m p. It may have negative eigenvalues.
+        Equation (4): sums of products over m p^2, of squares over m p. It may have negative
+        eigenvalues.
     state_ : dict
         Sums over the rows so far, from which `partial_fit` goes on.
     n_samples_seen_, n_features_in_ : int
@@ -49,8 +53,8 @@ class PrintedPOPCA(SubspaceModel):
     Raises
     ------
     ValueError
-        In `fit` and `partial_fit`: infinite entries; k or r above the number of columns, another number of columns than before. The
-        model is as it was.
+        In `fit` and `partial_fit`: infinite entries; k or r above the number of columns, another
+        number of columns than before. The model is as it was.
 
     See Also
     --------
@@ -59,12 +63,14 @@ class PrintedPOPCA(SubspaceModel):
 
     Notes
     -----
-    O(o^2) time for a row of o entries, O(d^3) for the eigenvectors, 16 d^2 bytes. `transform` and `impute` code a row by least squares on its observed entries, which
-    is the projection of [1]_ for a complete row.
+    O(o^2) time for a row of o entries, O(d^3) for the eigenvectors, 16 d^2 bytes. `transform` and
+    `impute` code a row by least squares on its observed entries, which is the projection of [1]_
+    for a complete row.
 
     References
     ----------
-    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, section 3.
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, section 3.
 
     Examples
     --------
@@ -151,7 +157,8 @@ class PrintedPOPCA(SubspaceModel):
         Returns
         -------
         self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the first batch as before the call.
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the
+            first batch as before the call.
         """
         one_pass(self, batches, lambda model, batch: model.partial_fit(rows_of(batch)))
         return self

@@ -12,10 +12,12 @@ from lacunar.observed.door import check_numbers
 
 
 def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> int:
-    """Rows with which POPCA is within epsilon of the best subspace in expectation, Corollary 3: ceil((d / r)^2 k / epsilon^2).
+    """Rows with which POPCA is within epsilon of the best subspace in expectation, Corollary 3:
+    ceil((d / r)^2 k / epsilon^2).
 
-    For rows x with |x| <= 1 whose d entries are each observed with probability r / d, and Algorithm 1 as printed; the loss is
-    E |x - P x|^2. By Theorem 4 no algorithm needs fewer but for a constant. O(1).
+    For rows x with |x| <= 1 whose d entries are each observed with probability r / d, and Algorithm
+    1 as printed; the loss is E |x - P x|^2. By Theorem 4 no algorithm needs fewer but for a
+    constant. O(1).
 
     Parameters
     ----------
@@ -50,7 +52,8 @@ def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> i
 
 
 def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
-    """Expected loss beyond that of the best subspace after m rows, Lemmas 1 and 2: (d / r) sqrt(k / m).
+    """Expected loss beyond that of the best subspace after m rows, Lemmas 1 and 2: (d / r) sqrt(k /
+    m).
 
     Its factor (d / r) / sqrt(m) bounds the expected Frobenius error of the second moment. O(1).
 
@@ -83,10 +86,11 @@ def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
 
 
 def passive_lower_bound(d: int, n_components: int, r: float, epsilon: float, *, constant: float = 1 / 257) -> int:
-    """Theorems 4 and 5: rows without which every learner fails on some distribution where each entry is seen with probability r / d.
+    """Theorems 4 and 5: rows without which every learner fails on some distribution where each
+    entry is seen with probability r / d.
 
-    constant (d / r)^2 k / epsilon^2, rounded up: with fewer rows the expected loss beyond the best subspace is above epsilon on one of
-    the distributions of `make_coins`. Theorem 5 is r = d. O(1).
+    constant (d / r)^2 k / epsilon^2, rounded up: with fewer rows the expected loss beyond the best
+    subspace is above epsilon on one of the distributions of `make_coins`. Theorem 5 is r = d. O(1).
 
     Parameters
     ----------
@@ -112,18 +116,20 @@ def passive_lower_bound(d: int, n_components: int, r: float, epsilon: float, *, 
 
     Notes
     -----
-    The chain of the paper's proof would give 1/32: Theorem 11 says that k coins of bias alpha = 8 e cannot be told with k / (8 e^2)
-    flips, e = 2 epsilon. That is not so: the majority of n = 1 / (8 e^2) flips is wrong with probability .002, and POPCA itself needs fewer
-    rows than k / (32 epsilon^2) on these coins. The default is a constant that holds, by the paper's own steps: by Lemma 10 the excess is
-    at least alpha / 2 times the share of coins that are told wrongly; a coin of which n flips are seen is told wrongly with probability at least
-    (1 - sqrt(n D / 2)) / 2, D = alpha log((1 + alpha) / (1 - alpha)), by Pinsker's inequality, which is convex in n; and a row shows a
-    flip of a given coin with probability (r / d)^2 / k. With alpha = 8 epsilon the excess is above epsilon below
-    (d / r)^2 k / (2 D) rows, and 2 D < 257 epsilon^2 for epsilon < 1/128.
+    The chain of the paper's proof would give 1/32: Theorem 11 says that k coins of bias alpha = 8 e
+    cannot be told with k / (8 e^2) flips, e = 2 epsilon. That is not so: the majority of n = 1 / (8
+    e^2) flips is wrong with probability .002, and POPCA itself needs fewer rows than k / (32
+    epsilon^2) on these coins. The default is a constant that holds, by the paper's own steps: by
+    Lemma 10 the excess is at least alpha / 2 times the share of coins that are told wrongly; a coin
+    of which n flips are seen is told wrongly with probability at least (1 - sqrt(n D / 2)) / 2, D =
+    alpha log((1 + alpha) / (1 - alpha)), by Pinsker's inequality, which is convex in n; and a row
+    shows a flip of a given coin with probability (r / d)^2 / k. With alpha = 8 epsilon the excess
+    is above epsilon below (d / r)^2 k / (2 D) rows, and 2 D < 257 epsilon^2 for epsilon < 1/128.
 
     References
     ----------
-    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Theorems 4
-       and 5, Appendix A.
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Theorems 4 and 5, Appendix A.
 
     Examples
     --------
@@ -146,10 +152,12 @@ def passive_lower_bound(d: int, n_components: int, r: float, epsilon: float, *, 
 
 
 def penalised_covariance(C_hat: ArrayLike, lam: float) -> Floats:
-    """Lemma 13: argmin over positive semidefinite S of |S - C_hat|_F^2 + lambda |S|_1, |S|_1 the trace norm.
+    """Lemma 13: argmin over positive semidefinite S of |S - C_hat|_F^2 + lambda |S|_1, |S|_1 the
+    trace norm.
 
-    Eigenvalues of C_hat are made smaller by lambda / 2, and those that fall below 0 are 0: the estimate of Lounici, which has no
-    negative eigenvalues, as POPCA's unbiased one may have, and as many others as lambda leaves. O(d^3).
+    Eigenvalues of C_hat are made smaller by lambda / 2, and those that fall below 0 are 0: the
+    estimate of Lounici, which has no negative eigenvalues, as POPCA's unbiased one may have, and as
+    many others as lambda leaves. O(d^3).
 
     Parameters
     ----------
@@ -169,8 +177,10 @@ def penalised_covariance(C_hat: ArrayLike, lam: float) -> Floats:
 
     References
     ----------
-    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Appendix E.
-    .. [2] K. Lounici, "High-dimensional covariance matrix estimation with missing observations", Bernoulli 20(3), 2014.
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Appendix E.
+    .. [2] K. Lounici, "High-dimensional covariance matrix estimation with missing observations",
+       Bernoulli 20(3), 2014.
 
     Examples
     --------
@@ -188,10 +198,11 @@ def penalised_covariance(C_hat: ArrayLike, lam: float) -> Floats:
 
 
 def penalised_error_bound(C: ArrayLike, r: float, m: int, *, constant: float = 1.0) -> float:
-    """Lemma 13: |C_tilde - C|_F of `penalised_covariance` at its best lambda, with probability 1 - 1 / (2 d).
+    """Lemma 13: |C_tilde - C|_F of `penalised_covariance` at its best lambda, with probability 1 -
+    1 / (2 d).
 
-    sqrt(inf over S of |S - C|_F^2 + c_1 lambda_1(C) tr(C) d^2 / (r^2 m) rank(S) log(2 d)): each eigenvalue of C is either paid for
-    or left out, whichever is less. O(d^3).
+    sqrt(inf over S of |S - C|_F^2 + c_1 lambda_1(C) tr(C) d^2 / (r^2 m) rank(S) log(2 d)): each
+    eigenvalue of C is either paid for or left out, whichever is less. O(d^3).
 
     Parameters
     ----------
@@ -202,7 +213,8 @@ def penalised_error_bound(C: ArrayLike, r: float, m: int, *, constant: float = 1
     m : int
         Rows, at least 1.
     constant : float, default=1.0
-        c_1, to which the paper gives no value: the bound says how its terms scale, and 1 makes no promise.
+        c_1, to which the paper gives no value: the bound says how its terms scale, and 1 makes no
+        promise.
 
     Returns
     -------
@@ -215,7 +227,8 @@ def penalised_error_bound(C: ArrayLike, r: float, m: int, *, constant: float = 1
 
     References
     ----------
-    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Lemma 13.
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Lemma 13.
 
     Examples
     --------
@@ -239,11 +252,12 @@ def penalised_error_bound(C: ArrayLike, r: float, m: int, *, constant: float = 1
 
 
 def sample_lower_bound(d: int, r: int, epsilon: float, *, c: float = 4.0) -> int:
-    """Theorem 12: rows without which every learner of one direction fails on some distribution, of the order d / (r epsilon).
+    """Theorem 12: rows without which every learner of one direction fails on some distribution, of
+    the order d / (r epsilon).
 
-    ((d - 1) / r) log(c (1 - 1/d)) / -log(1 - c epsilon), rounded up: with fewer rows, each seen in r entries that the learner may choose
-    as it goes along, the expected loss beyond the best direction is above epsilon for one of the d distributions of
-    `make_unit_vectors`. O(1).
+    ((d - 1) / r) log(c (1 - 1/d)) / -log(1 - c epsilon), rounded up: with fewer rows, each seen in
+    r entries that the learner may choose as it goes along, the expected loss beyond the best
+    direction is above epsilon for one of the d distributions of `make_unit_vectors`. O(1).
 
     Parameters
     ----------
@@ -267,14 +281,16 @@ def sample_lower_bound(d: int, r: int, epsilon: float, *, c: float = 4.0) -> int
 
     Notes
     -----
-    The paper says Omega(d / (r epsilon)); the constant comes from its proof. Until the learner sees an entry that is not 0, what it does
-    cannot depend on s. If it looks at column s in n_s rows, sum n_s <= r m, it sees only zeros with probability
-    (1 - c epsilon)^n_s, and then loses c epsilon (1 - u_s^2). The mean of this over the d values of s is at least
-    c epsilon (1 - 1/d) (1 - c epsilon)^(r m / (d - 1)), as u_s^2 sum to 1 and the power is convex.
+    The paper says Omega(d / (r epsilon)); the constant comes from its proof. Until the learner sees
+    an entry that is not 0, what it does cannot depend on s. If it looks at column s in n_s rows,
+    sum n_s <= r m, it sees only zeros with probability (1 - c epsilon)^n_s, and then loses c
+    epsilon (1 - u_s^2). The mean of this over the d values of s is at least c epsilon (1 - 1/d) (1
+    - c epsilon)^(r m / (d - 1)), as u_s^2 sum to 1 and the power is convex.
 
     References
     ----------
-    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Theorem 12.
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Theorem 12.
 
     Examples
     --------
@@ -309,8 +325,9 @@ def _check_popca(d: int, k: int, r: float) -> None:
 def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float) -> int:
     """Rows with which MBEG is within epsilon of the best subspace in expectation, Theorem 7.
 
-    max(8 k (d + r) / r k / epsilon^2, 2 d^4 r / (d + r)) log d, for rows with |x| <= 1 and Algorithm 2 as printed, with as many rows for
-    m. The second term makes alpha = eta d^2 at most 1/2. O(1).
+    max(8 k (d + r) / r k / epsilon^2, 2 d^4 r / (d + r)) log d, for rows with |x| <= 1 and
+    Algorithm 2 as printed, with as many rows for m. The second term makes alpha = eta d^2 at most
+    1/2. O(1).
 
     Parameters
     ----------
@@ -346,7 +363,8 @@ def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float
 
 
 def mbeg_error_bound(d: int, n_components: int, n_observed: int, m: int) -> float:
-    """Expected loss beyond that of the best subspace after m rows, proof of Theorem 7: sqrt(8 k^2 (d + r) log d / (r m)).
+    """Expected loss beyond that of the best subspace after m rows, proof of Theorem 7: sqrt(8 k^2
+    (d + r) log d / (r m)).
 
     Parameters
     ----------

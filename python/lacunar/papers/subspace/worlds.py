@@ -22,11 +22,13 @@ def make_coins(
     share_observed: float = 1.0,
     random_state: Any = None,
 ) -> Bunch:
-    """The family behind Theorem 4: k coins of bias 16 eps, of which a learner must find the sides that fall more often.
+    """The family behind Theorem 4: k coins of bias 16 eps, of which a learner must find the sides
+    that fall more often.
 
-    A row is, times a random sign, u_j = (e_j + e_{j+k}) / sqrt 2 where coin j shows heads and u_{j+k} = (e_{j+k} - e_j) / sqrt 2
-    where it shows tails, j uniform among the k coins. The best subspace holds the likelier side of every coin, and the excess of
-    the other side is 16 eps / k. Single entries tell nothing: only pairs (j, j + k) do. O(n d).
+    A row is, times a random sign, u_j = (e_j + e_{j+k}) / sqrt 2 where coin j shows heads and
+    u_{j+k} = (e_{j+k} - e_j) / sqrt 2 where it shows tails, j uniform among the k coins. The best
+    subspace holds the likelier side of every coin, and the excess of the other side is 16 eps / k.
+    Single entries tell nothing: only pairs (j, j + k) do. O(n d).
 
     Parameters
     ----------
@@ -34,7 +36,8 @@ def make_coins(
     n_coins : int, default=1
         k, at most half of `n_features`.
     eps : float, default=0.01
-        Accuracy for which the family is hard, in [0, 1/16]; heads have probability (1 + 16 eps) / 2 or (1 - 16 eps) / 2.
+        Accuracy for which the family is hard, in [0, 1/16]; heads have probability (1 + 16 eps) / 2
+        or (1 - 16 eps) / 2.
     share_observed : float, default=1.0
         Probability that an entry is observed: r/d of the passive model.
     random_state : int, RandomState or None, default=None
@@ -54,11 +57,13 @@ def make_coins(
     Raises
     ------
     TypeError, ValueError
-        When a size is not a positive integer, 2 k exceeds `n_features`, or an option is out of range.
+        When a size is not a positive integer, 2 k exceeds `n_features`, or an option is out of
+        range.
 
     References
     ----------
-    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Theorems 4 and 5.
+    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR
+    2016, Theorems 4 and 5.
 
     Examples
     --------
@@ -106,10 +111,11 @@ def make_spiked(
     noise : float, default=0.0
         Variance added to every entry, independently.
     support : int or None, default=None
-        Columns, drawn at random, on which the subspace lives, at least k. None: all, a uniformly random subspace.
+        Columns, drawn at random, on which the subspace lives, at least k. None: all, a uniformly
+        random subspace.
     atoms : bool, default=False
-        False: normal rows. True: a row's signal is one direction times a random sign and the root of the spikes' sum, drawn
-        with probability proportional to its spike.
+        False: normal rows. True: a row's signal is one direction times a random sign and the root
+        of the spikes' sum, drawn with probability proportional to its spike.
     share_observed : float, default=1.0
         Probability that an entry is observed.
     random_state : int, RandomState or None, default=None
@@ -131,8 +137,8 @@ def make_spiked(
 
     References
     ----------
-    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Section 2: the price
-    of partial information depends on how coherent the subspace is.
+    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR
+    2016, Section 2: the price of partial information depends on how coherent the subspace is.
 
     Examples
     --------
@@ -171,10 +177,11 @@ def make_unit_vectors(
     share_observed: float = 1.0,
     random_state: Any = None,
 ) -> Bunch:
-    """The family behind Theorem 12: rows that are almost always zero, and one unit vector otherwise.
+    """The family behind Theorem 12: rows that are almost always zero, and one unit vector
+    otherwise.
 
-    A row is e_s with probability c eps and 0 otherwise, s one column drawn for the table. The best direction is e_s, and whoever does not
-    find it loses c eps. O(n d).
+    A row is e_s with probability c eps and 0 otherwise, s one column drawn for the table. The best
+    direction is e_s, and whoever does not find it loses c eps. O(n d).
 
     Parameters
     ----------
@@ -204,7 +211,8 @@ def make_unit_vectors(
 
     References
     ----------
-    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016, Appendix C.
+    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR
+    2016, Appendix C.
 
     Examples
     --------
