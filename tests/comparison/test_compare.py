@@ -20,7 +20,7 @@ from lacunar.comparison.comparison import half_width
 from lacunar.comparison.report import importance, of_classes, of_missing, page, svg_of
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 from lacunar.uncertainty import missingness_report
-from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT
+from lacunar.uncertainty.report import READ_AUC, READ_SHIFT
 
 
 class Broken(DummyClassifier):

@@ -23,8 +23,10 @@ from lacunar.uncertainty import (
 )
 from lacunar.uncertainty.boosted import BoostedGaussian
 from lacunar.uncertainty.conformal import ConformalScores, quantile, quantiles_at
-from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT, holm, little_test, mask_evidence
+from lacunar.uncertainty.foresight import holm
+from lacunar.uncertainty.mechanisms import little_test, mask_evidence
 from lacunar.uncertainty.power import TargetPower
+from lacunar.uncertainty.report import READ_AUC, READ_SHIFT
 
 
 def world(n=600, d=8, seed=0, shares=(0.2,)):

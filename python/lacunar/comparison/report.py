@@ -41,14 +41,8 @@ from lacunar.hypertext import (
 )
 from lacunar.learner.importance import permutation_importance
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
-from lacunar.uncertainty.mechanisms import (
-    READ_AUC,
-    READ_SHIFT,
-    MaskEvidence,
-    mask_evidence,
-    numbers_and_names,
-    target_numbers,
-)
+from lacunar.uncertainty.mechanisms import MaskEvidence, mask_evidence, numbered, target_numbers
+from lacunar.uncertainty.report import READ_AUC, READ_SHIFT
 from lacunar.uncertainty.shift import evenly
 
 if TYPE_CHECKING:
@@ -449,14 +443,14 @@ def _starred(values: Any, p_values: Any, columns: Sequence[int], form: str) -> l
 def _evidence(problem: Problem, columns: Sequence[int]) -> MaskEvidence:
     """What `missingness_report` says of these columns, from all columns and from rows spread over the table."""
     rows, d = evenly(len(problem.y), _REPORT_ROWS), problem.frame.shape[1]
-    foresees = (
-        len(problem.classes) in (0, 2) and d <= _FORESEEING
-    )  # a number or one of two classes, from not too many columns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table, _ = numbers_and_names(problem.frame.iloc[rows])
-        target = target_numbers(problem.y[rows]) if foresees else None
-        return mask_evidence(table, target, generator(fixed_seed(None)), np.isin(np.arange(d), columns))
+        table = numbered(problem.frame.iloc[rows])
+        width = d + len(table.indicators.source)
+        # A number or one of two classes, from not too many columns.
+        target = target_numbers(problem.y[rows]) if len(problem.classes) in (0, 2) and width <= _FORESEEING else None
+        asked = np.isin(np.arange(d), columns)
+        return mask_evidence(table.table, target, generator(fixed_seed(None)), asked, table.indicators)
 
 
 def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:

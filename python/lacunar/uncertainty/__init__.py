@@ -2,7 +2,8 @@
 
 from lacunar.uncertainty.intervals import MaskConformalRegressor
 from lacunar.uncertainty.measuring import Measurement, MeasuringLoop, value_of_measuring
-from lacunar.uncertainty.mechanisms import MissingnessReport, missingness_report
+from lacunar.uncertainty.mechanisms import missingness_report
+from lacunar.uncertainty.report import MissingnessReport
 from lacunar.uncertainty.sets import MaskConformalClassifier
 
 __all__ = [

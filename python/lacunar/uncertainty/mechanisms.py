@@ -4,7 +4,6 @@ worse than they seem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
@@ -20,7 +19,9 @@ from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
 from lacunar.observed.door import read_target
+from lacunar.uncertainty.foresight import Indicators, foresights, holm, indicators_of
 from lacunar.uncertainty.masks import encoder_of, numbers_of
+from lacunar.uncertainty.report import MissingnessReport
 
 _FOLDS = 5
 _LEAST = 10  # observed and missing entries that a column needs for tests of its own
@@ -29,86 +30,6 @@ _ALL_CATEGORIES = 2**31  # of a column of text: none is too many here
 _DELTAS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 _C = 1.0  # of the logistic regression of masks
 _RIDGE = 1.0  # of the regression on completed columns
-
-# How to read the two columns of a report.
-READ_AUC = (
-    "AUC: how well all other columns foresee which entries are missing (0.5: not at all; 1: fully). "
-    "Gaps that other columns foresee are no reason against filling in from those columns. "
-    "Gaps that depend on the missing value itself would be one, which no table can show."
-)
-READ_SHIFT = (
-    "Excess: how much higher the target is where the entry is missing than a linear model of all columns expects, in "
-    "standard deviations. Where it is not 0, the gap may say something of the target that the other columns do not, "
-    "so keep a flag of it if you fill it in; or the other columns act on the target other than linearly."
-)
-
-
-@dataclass(frozen=True)
-class MissingnessReport:
-    """What `missingness_report` found.
-
-    Attributes
-    ----------
-    statistic : float
-        Little's d^2: squared distances of the means of patterns of missing entries from the mean of all, weighted by
-        rows.
-    df : int
-        Its degrees of freedom under missing completely at random (MCAR).
-    p_value : float
-        Of d^2 as chi-square; small speaks against MCAR. NaN without degrees of freedom.
-    n_patterns : int
-    columns : ndarray of str of shape (d,)
-    share : ndarray of shape (d,)
-        Of entries missing.
-    auc : ndarray of shape (d,)
-        Out of fold, of a logistic regression of the mask of a column on all other columns and their masks. Above 1/2:
-        what is seen tells what is missing, so that entries are not MCAR; this alone is no reason against filling in
-        from the other columns. NaN with fewer than 10 missing or observed entries.
-    auc_p_value : ndarray of shape (d,)
-        Mann-Whitney, multiplied by Holm's factor for several columns.
-    target_shift : ndarray of shape (d,) or None
-        Mean of y less its prediction (`GaussianRegressor`, out of fold), where the entry is missing less where it is
-        not, in standard deviations of y: what the absence says about y beyond what the row shows. Other than 0: entries
-        are missing by their own values or by y, or columns act on y other than linearly.
-    target_p_value : ndarray of shape (d,) or None
-        Welch's t-test, with Holm's factor.
-    deltas : ndarray of shape (k,)
-        How much larger missing values are supposed to be than expected from their rows, in conditional standard
-        deviations.
-    sensitivity : ndarray of shape (d, k) or None
-        Root mean square change of the predictions of y if all missing entries of a column are larger by delta, in
-        standard deviations of y.
-    """
-
-    statistic: float
-    df: int
-    p_value: float
-    n_patterns: int
-    columns: NDArray[np.str_]
-    share: Floats
-    auc: Floats
-    auc_p_value: Floats
-    target_shift: Floats | None
-    target_p_value: Floats | None
-    deltas: Floats
-    sensitivity: Floats | None
-
-    def __str__(self) -> str:
-        lines = [
-            f"Little's test of MCAR: d2 = {self.statistic:.4g}, df = {self.df}, p = {self.p_value:.3g} "
-            f"({self.n_patterns} patterns)",
-            f"{'column':<20} missing   AUC (p)          "
-            + ("excess (p)       change at +1 sd" if self.sensitivity is not None else ""),
-        ]
-        for j in np.flatnonzero(self.share > 0):
-            line = f"{self.columns[j][:20]:<20} {self.share[j]:6.1%}   {self.auc[j]:.2f} ({self.auc_p_value[j]:.2g})"
-            if self.sensitivity is not None and self.target_shift is not None and self.target_p_value is not None:
-                change = np.interp(1.0, self.deltas, self.sensitivity[j])
-                line = (
-                    f"{line:<47} {self.target_shift[j]:+.2f} ({self.target_p_value[j]:.2g})".ljust(66) + f"{change:.3f}"
-                )
-            lines.append(line)
-        return "\n".join([*lines, READ_AUC, *([READ_SHIFT] if self.target_shift is not None else [])])
 
 
 class MaskEvidence(NamedTuple):
@@ -120,17 +41,32 @@ class MaskEvidence(NamedTuple):
     target_p_value: Floats | None
 
 
+class NumberedTable(NamedTuple):
+    """A table of numbers with NaN (n, d), names of its columns, and the sorted levels of those that are text; indicators of these."""
+
+    table: Floats
+    names: NDArray[np.str_]
+    levels: list[NDArray[Any] | None]
+    indicators: Indicators
+
+
 def mask_evidence(
-    table: Floats, target: Floats | None, rng: np.random.Generator, columns: NDArray[np.bool_] | None = None
+    table: Floats,
+    target: Floats | None,
+    rng: np.random.Generator,
+    columns: NDArray[np.bool_] | None = None,
+    indicators: Indicators | None = None,
 ) -> MaskEvidence:
-    """What all columns of numbers (n, d) foresee of the masks of those asked for (d,), and what these masks say of the
-    target (n,).
+    """What all columns of numbers (n, d), and indicators of those that are text, foresee of the masks of those asked for (d,), and
+    what these masks say of the target (n,).
     """
     missing = np.isnan(table)
     tested = _enough(missing if columns is None else missing & columns)
-    auc, auc_p = _mask_auc(table, tested, rng)
-    shift, shift_p = (None, None) if target is None else _target_shift(table, target, tested, rng)
-    return MaskEvidence(auc, auc_p, shift, shift_p)
+    levels = indicators_of(table, [None] * table.shape[1]) if indicators is None else indicators
+    auc, auc_p = _mask_auc(table, levels, tested, rng)
+    if target is None:
+        return MaskEvidence(auc, auc_p, None, None)
+    return MaskEvidence(auc, auc_p, *_target_shift(table, levels, target, tested, rng))
 
 
 def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_state: Any = None) -> MissingnessReport:
@@ -139,7 +75,8 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     Parameters
     ----------
     X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-        Categories of a frame are taken as their codes, dates as days.
+        Categories of a frame are columns of 0 and 1, one for each of the ten commonest, and their places among the sorted
+        ones; Little's test and the sensitivity curve take the places alone. Dates are days.
     y : array-like of shape (n,), optional
         Numbers, or two classes.
     deltas : sequence of float, default=(-2, -1, -0.5, 0, 0.5, 1, 2)
@@ -150,7 +87,7 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     Returns
     -------
     report : MissingnessReport
-        Prints as a table.
+        Prints as a table, shows as HTML in a notebook, and `save` writes it as a page.
 
     Raises
     ------
@@ -181,26 +118,39 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     >>> bool(report.p_value < 0.01), report.auc.round(1)
     (True, array([nan, 0.9, nan]))
     """
-    table, names = numbers_and_names(X)
+    table, names, levels, indicators = numbered(X)
     offsets = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
     target = None if y is None else target_numbers(y)
     check_consistent_length(table, target)
-    evidence = mask_evidence(table, target, generator(fixed_seed(random_state)))
+    evidence = mask_evidence(table, target, generator(fixed_seed(random_state)), indicators=indicators)
     curve = None if target is None else _sensitivity(table, target, offsets)
-    share = np.isnan(table).mean(axis=0)
-    return MissingnessReport(*little_test(table), names, share, *evidence, offsets, curve)
+    missing = np.isnan(table)
+    patterns, rows = np.unique(missing, axis=0, return_counts=True)
+    order = np.argsort(-rows, kind="stable")
+    return MissingnessReport(
+        *little_test(table),
+        names,
+        missing.mean(axis=0),
+        *evidence,
+        offsets,
+        curve,
+        patterns[order],
+        rows[order],
+        foresights(table, levels, indicators),
+    )
 
 
-def numbers_and_names(X: Any) -> tuple[Floats, NDArray[np.str_]]:
-    """Numbers with NaN (n, d), of text its place among the sorted values and of a date its day; names of the
-    columns.
-    """
+def numbered(X: Any) -> NumberedTable:
+    """Any table as numbers: of text its place among the sorted values, of a date its day."""
     encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
     table = numbers_of(X, encoder)
+    levels: list[NDArray[Any] | None]
     if encoder is None:
-        return table, np.array([f"x{j}" for j in range(table.shape[1])])
-    names = nw.from_native(X, eager_only=True).columns
-    return table[:, np.unique(encoder.source_, return_index=True)[1]], np.array([str(name) for name in names])
+        names, levels = np.array([f"x{j}" for j in range(table.shape[1])]), [None] * table.shape[1]
+    else:
+        names = np.array([str(name) for name in nw.from_native(X, eager_only=True).columns])
+        table, levels = table[:, np.unique(encoder.source_, return_index=True)[1]], list(encoder.categories_)
+    return NumberedTable(table, names, levels, indicators_of(table, levels))
 
 
 def target_numbers(y: Any) -> Floats:
@@ -246,13 +196,18 @@ def _enough(missing: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.flatnonzero(np.minimum(counts, len(missing) - counts) >= _LEAST)
 
 
-def _mask_auc(table: Floats, tested: NDArray[np.intp], rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _mask_auc(
+    table: Floats, indicators: Indicators, tested: NDArray[np.intp], rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
     auc, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
     Z = np.where(missing, 0.0, _standardised(table))
+    levels = np.nan_to_num(_standardised(indicators.table))
     for j in tested:
         others = np.arange(table.shape[1]) != j
-        inputs = np.column_stack([Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)]])
+        inputs = np.column_stack(
+            [Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)], levels[:, indicators.source != j]]
+        )
         if not inputs.shape[1]:
             continue
         split = StratifiedKFold(_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
@@ -293,27 +248,19 @@ def _quiet(mean: Any, table: Floats) -> Floats:
     return means
 
 
-def holm(p: Floats) -> Floats:
-    """Holm's adjusted p-values; NaN stays."""
-    adjusted = np.full(len(p), np.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1.0)
-    return adjusted
-
-
 def _target_shift(
-    table: Floats, target: Floats, tested: NDArray[np.intp], rng: np.random.Generator
+    table: Floats, indicators: Indicators, target: Floats, tested: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
+    inputs = np.hstack([table, indicators.table])
     shift, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
     residuals = np.empty(len(target))
-    model = GaussianRegressor(warm_start=True).fit(table, target)
+    model = GaussianRegressor(warm_start=True).fit(inputs, target)
     for outside in np.array_split(rng.permutation(len(target)), min(_FOLDS, len(target))):
         inside = np.setdiff1d(np.arange(len(target)), outside)
         if len(inside):
-            model.fit(table[inside], target[inside])
-        residuals[outside] = target[outside] - model.predict(table[outside])
+            model.fit(inputs[inside], target[inside])
+        residuals[outside] = target[outside] - model.predict(inputs[outside])
     for j in tested:
         groups = residuals[missing[:, j]], residuals[~missing[:, j]]
         shift[j] = (groups[0].mean() - groups[1].mean()) / max(float(target.std()), 1e-300)
