@@ -371,3 +371,15 @@ def test_functions_read_labels_of_any_library():
 def test_the_example_of_scikit_learn_keeps_bool():
     table, labels = make_classification(60, random_state=0)
     assert KarmaClassifier().fit(table, pd.Series(labels > 0, dtype="boolean")).predict(table).dtype == bool
+
+
+@pytest.mark.parametrize("container", [np.array, list, pd.DataFrame, pl.DataFrame, pa.table])
+def test_several_columns_of_labels_are_refused_with_a_remedy(container):
+    columns = {"a": LABELS["str"], "b": LABELS["str"]}
+    y = container(
+        columns if container in (pd.DataFrame, pl.DataFrame, pa.table) else list(zip(*columns.values(), strict=True))
+    )
+    with pytest.raises(
+        ValueError, match=rf"one target a row; got shape \({len(Y)}, 2\). Fit one model for each column"
+    ):
+        KarmaClassifier().fit(X, y)

@@ -446,9 +446,20 @@ def _array_of(y: Any, multi_output: bool) -> NDArray[Any]:
     array: NDArray[Any] = (
         check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
         if multi_output
-        else column_or_1d(y, warn=True)
+        else column_or_1d(_one_target(y), warn=True)
     )
     return array
+
+
+def _one_target(y: Any) -> Any:
+    """Labels as they came; ValueError where they have several columns."""
+    shape = np.shape(y)
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, one target a row; got shape {shape}. Fit one model for each column; "
+            "lacunar.LacunarRegressor takes several targets of numbers, with gaps in each."
+        )
+    return y
 
 
 def _target_numbers(target: NDArray[Any]) -> NDArray[np.float64]:
