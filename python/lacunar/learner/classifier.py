@@ -53,36 +53,29 @@ _FEWEST_ROWS_TO_SOFTEN = 10
 
 @whole_answers
 class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: ignore[misc]
-    """Classification of a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
+    """Predict the class of rows with missing values: you choose nothing and fill nothing in.
 
-    Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and logistic
-    regression are trained on the table as it is; a log-linear pool weighs them by how well they predict rows they have not seen.
+    `fit` trains five kinds of learners on the table as it is and pools them by how well they
+    predict rows that they have not seen. Columns may be numbers, text, categories or dates.
 
-    You fill nothing in. Trees and KARMA's kernels read a missing entry as missing; logistic regression reads the mean of its column beside a flag, and
-    the Gaussian and radial kernels read rows that are completed by a model of the training rows, which sees no target, or by column means, mostly
-    beside flags. A column that more than 99 of 100 training rows show is completed for all members where a row lacks it.
+    - `fit(X, y)`, with `groups` where rows belong to persons, places or batches;
+    - `predict_proba(X)` gives the probability of each class, `predict(X)` the class;
+    - `explain(X)` says what each value and each gap of a row adds to its prediction.
 
     Parameters
     ----------
-    members : "auto" or list of {"logistic", "gaussian", "kernels", "boosting", "forest"}, default="auto"
-        What is trained; "auto" is all of them that the table allows. Of more than 20,000 rows "auto" is "logistic" and "boosting", and "kernels" where
-        the latent coordinates of the low-rank model help boosting to predict; the others take part there if they are named.
+    members : "auto" or list of str, default="auto"
+        Of "logistic", "gaussian", "kernels", "boosting" and "forest".
     cv : int, splitter, iterable of splits or None, default=None
-        How rows are held out, for every member: a number of folds, three or below 400 rows five where it is None, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
-        LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
-        on). No row may be tested twice, and some may never be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth
-        of the rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
+        How rows are held out, such as TimeSeriesSplit for rows in the order of time.
     scoring : str or callable, default="accuracy"
-        What `predict` is to be good at, as in `sklearn.model_selection.cross_val_score`: thresholds between classes are tuned to it on
-        out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest class is the best answer, and for scores of probabilities.
+        What `predict` is to be good at, such as "balanced_accuracy" for a rare class.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, in training and in probabilities.
     time_limit : float, default=None
-        Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks,
-        penalties or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
+        Seconds that `fit` may take, roughly: members learn less, or are left out.
     memory_limit : float, default=None
-        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample, and a warning says of how many. None is all
-        rows.
+        MiB that members may take beyond the data, roughly; None is all rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What is missing in a sparse matrix: entries it does not store, or stored NaN.
     random_state : int, RandomState or None, default=None
@@ -101,13 +94,16 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (accuracy out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
-        members), "folds" (of these rows; 0 where the member is judged out of bag), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
-        it prints as a table, and `report_.to_frame()` is a frame. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
-        row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
+        Columns "member", "score" (accuracy out of fold), "weight", "seconds", "rows" (that the
+        member learned from), "tested" (rows that weigh the members), "folds" (of these rows; 0
+        where the member is judged out of bag), "completed" (what stands for a missing entry inside
+        the member; empty where it reads the entry as missing): it prints as a table, and
+        `report_.to_frame()` is a frame. Where `time_limit` cost something, "shortened" says what,
+        and members that were left out have a row. Of more than 20,000 rows members of a weight
+        below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (labelled rows, c)
-        Probabilities of the training rows by members that had not seen them; NaN of rows that `cv` never tests, and of more than 20,000 rows in
-        all but the held-out part.
+        Probabilities of the training rows by members that had not seen them; NaN of rows that `cv`
+        never tests, and of more than 20,000 rows in all but the held-out part.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -116,17 +112,21 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     Raises
     ------
     ValueError
-        Infinite numbers, no known label, members that are none of these, weights that are negative or all zero, text that reads in two
-        ways, a frame without any column of `fit` or with two of one name.
+        Infinite numbers, no known label, members that are none of these, weights that are negative
+        or all zero, text that reads in two ways, a frame without any column of `fit` or with two of
+        one name.
 
     Warns
     -----
     UserWarning
-        A column names groups of like rows, or neighbouring rows are alike, and neither `groups` nor a splitter says so (from 100 rows on); `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; a class is never
-        predicted; rows to predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing,
-        columns missing together, and observed values where others are missing); a column of text that tells
-        nothing of the target is left out; words in a column of numbers or
-        dates are missing, and categories that `fit` never saw; a frame lacks columns, or has others.
+        A column names groups of like rows, or neighbouring rows are alike, and neither `groups` nor
+        a splitter says so (from 100 rows on); `time_limit` has shortened members; a member fails
+        and is left out, or one that was named has nothing to learn from; a class is never
+        predicted; rows to predict lack other entries than the training rows did (compared where
+        there are 50 rows or more of both: shares missing, columns missing together, and observed
+        values where others are missing); a column of text that tells nothing of the target is left
+        out; words in a column of numbers or dates are missing, and categories that `fit` never saw;
+        a frame lacks columns, or has others.
 
     See Also
     --------
@@ -135,18 +135,51 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     Notes
     -----
-    p(y | row) is proportional to exp(sum of w_m log p_m(y | row)), where p_m is a member's calibrated probability, and w >= 0 minimises the
-    out-of-fold log loss, shrunk to equal weights by 1 + 400/n. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti
-    and Willett, 2015, by EM. Rows whose label is missing (NaN, None) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows,
-    O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until 100 of them gain nothing on the held-out part), logistic
-    regression from as many as have 1e7 inputs, the kernels from 10,000; where latent coordinates help boosting they are columns of it, and
-    they and their products inputs of logistic regression. Columns and the low-rank model are learned from 40,000 rows at most.
+    Members are kernel machines over observed entries, a low-rank Gaussian with ridge regression,
+    gradient boosting, extremely randomised trees and logistic regression.
+    Trees and KARMA's kernels read a missing entry as missing; logistic regression
+    reads the mean of its column beside a flag, and the Gaussian and radial kernels read rows that
+    are completed by a model of the training rows, which sees no target, or by column means, mostly
+    beside flags. A column that more than 99 of 100 training rows show is completed for all members
+    where a row lacks it.
 
-    Probabilities of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
-    where there are more), each counted once.
-    Of a column with more than 40 categories the mean of the target by category may stand for the category: from rows of other folds, shrunk as
-    random effects are. Of text with as many different values truncated singular vectors of the TF-IDF of character n-grams may be columns.
-    Each is taken where a ridge regression on it tells something of what boosting leaves out of fold.
+    `members`: "auto" is all of them that the table allows. Of more than 20,000 rows it is
+    "logistic" and "boosting", and "kernels" where the latent coordinates of the low-rank model
+    help boosting to predict; the others take part there if they are named.
+
+    `cv`: a number of folds, three or below 400 rows five where it is None, of whole groups where
+    `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or LeaveOneGroupOut; TimeSeriesSplit
+    for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to
+    train on, rows to test on). All members share it. No row may be tested twice, and some may never
+    be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth of the
+    rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
+
+    `scoring`: as in `sklearn.model_selection.cross_val_score`; thresholds between classes are tuned
+    to it on out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest
+    class is the best answer, and for scores of probabilities.
+
+    `time_limit`: members share the seconds, and a share that is too short for all of a member pays
+    for fewer trees, iterations, landmarks, penalties or rows; a member for which nothing is left is
+    left out, but one is always trained. A warning and `report_` say what was shortened.
+    `memory_limit`: of more rows than fit members learn from a sample, and a warning says of how
+    many.
+
+    p(y | row) is proportional to exp(sum of w_m log p_m(y | row)), where p_m is a member's
+    calibrated probability, and w >= 0 minimises the out-of-fold log loss, shrunk to equal weights
+    by 1 + 400/n. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti
+    and Willett, 2015, by EM. Rows whose label is missing (NaN, None) teach the low-rank Gaussian.
+    O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all
+    (1,000 trees at most, until 100 of them gain nothing on the held-out part), logistic regression
+    from as many as have 1e7 inputs, the kernels from 10,000; where latent coordinates help boosting
+    they are columns of it, and they and their products inputs of logistic regression. Columns and
+    the low-rank model are learned from 40,000 rows at most.
+
+    Probabilities of a row with a category that `fit` never saw are means over the categories that
+    it saw (32 of them where there are more), each counted once. Of a column with more than 40
+    categories the mean of the target by category may stand for the category: from rows of other
+    folds, shrunk as random effects are. Of text with as many different values truncated singular
+    vectors of the TF-IDF of character n-grams may be columns. Each is taken where a ridge
+    regression on it tells something of what boosting leaves out of fold.
 
     Examples
     --------
@@ -216,12 +249,14 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         X : frame (pandas, polars, Arrow), array with NaN, sparse matrix or Observed, shape (n, d)
             Numbers, booleans, categories, text and dates; missing entries are NaN, None or NA.
         y : array-like of shape (n,)
-            Labels; NaN, None or NA where unknown, of which a warning says how many there are. Classes keep the type of the labels.
+            Labels; NaN, None or NA where unknown, of which a warning says how many there are.
+            Classes keep the type of the labels.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         groups : array-like of shape (n,), default=None
-            To which person, place or batch a row belongs, as numbers or text: folds are of whole groups, so that scores, weights, probabilities and
-            intervals are those of rows of new groups. `cv` may be a splitter that reads them, such as GroupKFold.
+            To which person, place or batch a row belongs, as numbers or text: folds are of whole
+            groups, so that scores, weights, probabilities and intervals are those of rows of new
+            groups. `cv` may be a splitter that reads them, such as GroupKFold.
 
         Returns
         -------
@@ -354,8 +389,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
         Notes
         -----
-        Rows that lack more, or other columns, than nearly all training rows have probabilities nearer to the shares of the classes, by the log loss of copies
-        of training rows with further entries hidden.
+        Rows that lack more, or other columns, than nearly all training rows have probabilities
+        nearer to the shares of the classes, by the log loss of copies of training rows with further
+        entries hidden.
         """
         chances = np.exp(self._logs(X))
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
@@ -374,7 +410,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return np.log(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> Floats:
-        """Log odds of the second class, or log probabilities of more classes, moved by what `scoring` prefers: `predict` goes by them.
+        """Log odds of the second class, or log probabilities of more classes, moved by what
+        `scoring` prefers: `predict` goes by them.
 
         Parameters
         ----------

@@ -86,32 +86,25 @@ class ValueSpread:
 
 @whole_answers
 class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
-    """Regression on a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
+    """Predict a number for rows with missing values: you choose nothing and fill nothing in.
 
-    Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and ridge
-    regression on values and missing flags are trained on the table as it is; their predictions are summed with weights that least squares on
-    out-of-fold values gives them.
+    `fit` trains five kinds of learners on the table as it is and pools them by how well they
+    predict rows that they have not seen. Columns may be numbers, text, categories or dates.
 
-    You fill nothing in. Trees and KARMA's kernels read a missing entry as missing; ridge regression reads the mean of its column beside a flag, and the
-    Gaussian and radial kernels read rows that are completed by a model of the training rows, which sees no target, or by column means, mostly
-    beside flags. A column that more than 99 of 100 training rows show is completed for all members where a row lacks it.
+    - `fit(X, y)`; y may be several targets with gaps in each, and `groups` say where rows belong;
+    - `predict_interval(X)` gives an interval that holds the number, `predict(X)` the number;
+    - `explain(X)` says what each value and each gap of a row adds to its prediction.
 
     Parameters
     ----------
-    members : "auto" or list of {"linear", "gaussian", "kernels", "boosting", "forest"}, default="auto"
-        What is trained; "auto" is all of them that the table allows. Of more than 20,000 rows "auto" is "linear" and "boosting", and "kernels" where
-        the latent coordinates of the low-rank model help boosting to predict; the others take part there if they are named.
+    members : "auto" or list of str, default="auto"
+        Of "linear", "gaussian", "kernels", "boosting" and "forest".
     cv : int, splitter, iterable of splits or None, default=None
-        How rows are held out, for every member: a number of folds, three or below 400 rows five where it is None, of whole groups where `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or
-        LeaveOneGroupOut; TimeSeriesSplit for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to train on, rows to test
-        on). No row may be tested twice, and some may never be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth
-        of the rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
+        How rows are held out, such as TimeSeriesSplit for rows in the order of time.
     time_limit : float, default=None
-        Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks
-        or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
+        Seconds that `fit` may take, roughly: members learn less, or are left out.
     memory_limit : float, default=None
-        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample, and a warning says of how many. None is all
-        rows.
+        MiB that members may take beyond the data, roughly; None is all rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What is missing in a sparse matrix: entries it does not store, or stored NaN.
     random_state : int, RandomState or None, default=None
@@ -124,17 +117,22 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Attributes
     ----------
     weights_ : ndarray of shape (members,) or (targets, members)
-        Of the members in the sum. With targets known in different rows, a list with one for each group of targets.
+        Of the members in the sum. With targets known in different rows, a list with one for each
+        group of targets.
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that the member learned from), "tested" (rows that weigh the
-        members), "folds" (of these rows; 0 where the member is judged out of bag), "completed" (what stands for a missing entry inside the member; empty where it reads the entry as missing):
-        it prints as a table, and `report_.to_frame()` is a frame. Where `time_limit` cost something, "shortened" says what, and members that were left out have a
-        row. Of more than 20,000 rows members of a weight below .02 are dropped, and have a row of weight 0.
+        Columns "member", "score" (R2 out of fold), "weight", "seconds", "rows" (that the member
+        learned from), "tested" (rows that weigh the members), "folds" (of these rows; 0 where the
+        member is judged out of bag), "completed" (what stands for a missing entry inside the
+        member; empty where it reads the entry as missing): it prints as a table, and
+        `report_.to_frame()` is a frame. Where `time_limit` cost something, "shortened" says what,
+        and members that were left out have a row. Of more than 20,000 rows members of a weight
+        below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
-        Predictions of the training rows by members that had not seen them; NaN where the target is unknown, of rows that `cv` never
-        tests, and of more than 20,000 rows in all but the held-out part.
+        Predictions of the training rows by members that had not seen them; NaN where the target is
+        unknown, of rows that `cv` never tests, and of more than 20,000 rows in all but the held-out
+        part.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -143,17 +141,20 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Raises
     ------
     ValueError
-        Infinite numbers, no known target, members that are none of these, weights that are negative or all zero, text that reads in two
-        ways, a frame without any column of `fit` or with two of one name.
+        Infinite numbers, no known target, members that are none of these, weights that are negative
+        or all zero, text that reads in two ways, a frame without any column of `fit` or with two of
+        one name.
 
     Warns
     -----
     UserWarning
-        A column names groups of like rows, or neighbouring rows are alike, and neither `groups` nor a splitter says so (from 100 rows on); `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; rows to predict lack
-        other entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing together, and
-        observed values where others are missing); a column of text that tells nothing of the target is left
-        out; words in a column of numbers or dates are missing, and categories
-        that `fit` never saw; a frame lacks columns, or has others.
+        A column names groups of like rows, or neighbouring rows are alike, and neither `groups` nor
+        a splitter says so (from 100 rows on); `time_limit` has shortened members; a member fails
+        and is left out, or one that was named has nothing to learn from; rows to predict lack other
+        entries than the training rows did (compared where there are 50 rows or more of both: shares
+        missing, columns missing together, and observed values where others are missing); a column
+        of text that tells nothing of the target is left out; words in a column of numbers or dates
+        are missing, and categories that `fit` never saw; a frame lacks columns, or has others.
 
     See Also
     --------
@@ -163,19 +164,50 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     Notes
     -----
-    Weights w >= 0 of M members minimise, in units of the best member's, the sum of squared errors out of fold + (1 + 1600/n) M |w - w0|^2 + 50 (sum of
-    w - 1)^2. A member whose mean error is z standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal weights where the rows do
-    not tell members apart, and next to none where they speak against one. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose target is missing (NaN) teach the low-rank
-    Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until 100 of them gain
-    nothing on the held-out part), ridge regression from as many as have 1e7 inputs, the kernels from 10,000; where latent coordinates help
-    boosting they are columns of it, and they and their products inputs of ridge regression. Columns and the low-rank model are learned
-    from 40,000 rows at most.
+    Members are kernel machines over observed entries, a low-rank Gaussian with ridge regression,
+    gradient boosting, extremely randomised trees and ridge regression on values and missing
+    flags.
+    Trees and KARMA's kernels read a missing entry as missing; ridge regression
+    reads the mean of its column beside a flag, and the Gaussian and radial kernels read rows that
+    are completed by a model of the training rows, which sees no target, or by column means, mostly
+    beside flags. A column that more than 99 of 100 training rows show is completed for all members
+    where a row lacks it.
 
-    Predictions of a row with a category that `fit` never saw are means over the categories that it saw (32 of them
-    where there are more), each counted once.
-    Of a column with more than 40 categories the mean of the target by category may stand for the category: from rows of other folds, shrunk as
-    random effects are. Of text with as many different values truncated singular vectors of the TF-IDF of character n-grams may be columns.
-    Each is taken where a ridge regression on it tells something of what boosting leaves out of fold.
+    `members`: "auto" is all of them that the table allows. Of more than 20,000 rows it is
+    "linear" and "boosting", and "kernels" where the latent coordinates of the low-rank model
+    help boosting to predict; the others take part there if they are named.
+
+    `cv`: a number of folds, three or below 400 rows five where it is None, of whole groups where
+    `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or LeaveOneGroupOut; TimeSeriesSplit
+    for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to
+    train on, rows to test on). All members share it. No row may be tested twice, and some may never
+    be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth of the
+    rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
+
+    `time_limit`: members share the seconds, and a share that is too short for all of a member pays
+    for fewer trees, iterations, landmarks or rows; a member for which nothing is left is
+    left out, but one is always trained. A warning and `report_` say what was shortened.
+    `memory_limit`: of more rows than fit members learn from a sample, and a warning says of how
+    many.
+
+    Weights w >= 0 of M members minimise, in units of the best member's, the sum of squared errors
+    out of fold + (1 + 1600/n) M |w - w0|^2 + 50 (sum of w - 1)^2. A member whose mean error is z
+    standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal weights where
+    the rows do not tell members apart, and next to none where they speak against one. Kernels:
+    Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by
+    EM. Rows whose target is missing (NaN) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows,
+    O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until
+    100 of them gain nothing on the held-out part), ridge regression from as many as have 1e7
+    inputs, the kernels from 10,000; where latent coordinates help boosting they are columns of it,
+    and they and their products inputs of ridge regression. Columns and the low-rank model are
+    learned from 40,000 rows at most.
+
+    Predictions of a row with a category that `fit` never saw are means over the categories that it
+    saw (32 of them where there are more), each counted once. Of a column with more than 40
+    categories the mean of the target by category may stand for the category: from rows of other
+    folds, shrunk as random effects are. Of text with as many different values truncated singular
+    vectors of the TF-IDF of character n-grams may be columns. Each is taken where a ridge
+    regression on it tells something of what boosting leaves out of fold.
 
     Examples
     --------
@@ -239,8 +271,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
         groups : array-like of shape (n,), default=None
-            To which person, place or batch a row belongs, as numbers or text: folds are of whole groups, so that scores, weights, probabilities and
-            intervals are those of rows of new groups. `cv` may be a splitter that reads them, such as GroupKFold.
+            To which person, place or batch a row belongs, as numbers or text: folds are of whole
+            groups, so that scores, weights, probabilities and intervals are those of rows of new
+            groups. `cv` may be a splitter that reads them, such as GroupKFold.
 
         Returns
         -------
@@ -338,7 +371,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         ----------
         X : array, frame or sparse matrix of shape (m, d)
         return_std : bool, default=False
-            Whether standard deviations come too: of the target around its prediction, given what the row has and lacks.
+            Whether standard deviations come too: of the target around its prediction, given what
+            the row has and lacks.
 
         Returns
         -------
@@ -486,7 +520,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     @property
     def report_(self) -> ColumnTable:
-        """Members and what is said of them, as columns; with the number of the group of targets where there are several."""
+        """Members and what is said of them, as columns; with the number of the group of targets
+        where there are several.
+        """
         return report(self.ensembles_)
 
 
