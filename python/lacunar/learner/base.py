@@ -298,7 +298,8 @@ class LacunarBase(Explains, TakesMissing):
         return [str(name) for name in names]
 
     def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> ColumnTable:
-        """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
+        """How much worse predictions get when a column's values, or which of them are missing, are
+        those of other rows.
 
         Parameters
         ----------
@@ -314,14 +315,17 @@ class LacunarBase(Explains, TakesMissing):
         Returns
         -------
         table : dict of columns, which prints as a table and has `to_frame`
-            "column"; "value" and "value_sd", mean and standard deviation of the rise of the loss when observed values are permuted among the rows
-            that have one; "missing" and "missing_sd", the same when the column is missing in as many other rows, and filled by the low-rank model
-            where it was missing. The loss of labels is the log loss, that of numbers the squared error in units of the targets' variance.
+            "column"; "value" and "value_sd", mean and standard deviation of the rise of the loss
+            when observed values are permuted among the rows that have one; "missing" and
+            "missing_sd", the same when the column is missing in as many other rows, and filled by
+            the low-rank model where it was missing. The loss of labels is the log loss, that of
+            numbers the squared error in units of the targets' variance.
             `lacunar.plotting.ImportanceDisplay` draws it.
 
         Notes
         -----
-        2 d n_repeats predictions of all rows. Columns that say the same share their importance (Breiman 2001, section 10).
+        2 d n_repeats predictions of all rows. Columns that say the same share their importance
+        (Breiman 2001, section 10).
         """
         check_is_fitted(self)
         loss, view = self._loss(y), self.views_.transform(X)

@@ -75,8 +75,9 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     Parameters
     ----------
     X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-        Categories of a frame are columns of 0 and 1, one for each of the ten commonest, and their places among the sorted
-        ones; Little's test and the sensitivity curve take the places alone. Dates are days.
+        Categories of a frame are columns of 0 and 1, one for each of the ten commonest, and their
+        places among the sorted ones; Little's test and the sensitivity curve take the places alone.
+        Dates are days.
     y : array-like of shape (n,), optional
         Numbers, or two classes.
     deltas : sequence of float, default=(-2, -1, -0.5, 0, 0.5, 1, 2)
@@ -96,15 +97,17 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 
     Notes
     -----
-    Little's test takes the maximum likelihood mean and covariance by EM: d^2 = sum_j n_j (m_j - mu_j) S_j^-1 (m_j -
-    mu_j) over patterns j of observed columns, with as many degrees of freedom as columns observed in all patterns
-    together, less the columns [1]_. It is of one sided use: a large p does not show MCAR, and nothing that is observed
-    can show that entries are missing at random rather than by their own values. That is what `sensitivity` is for:
-    pattern mixtures with a shift [2]_.
+    Little's test takes the maximum likelihood mean and covariance by EM: d^2 = sum_j n_j (m_j -
+    mu_j) S_j^-1 (m_j - mu_j) over patterns j of observed columns, with as many degrees of freedom
+    as columns observed in all patterns together, less the columns [1]_. It is of one sided use: a
+    large p does not show MCAR, and nothing that is observed can show that entries are missing at
+    random rather than by their own values. That is what `sensitivity` is for: pattern mixtures with
+    a shift [2]_.
 
     References
     ----------
-    .. [1] R. J. A. Little, "A test of missing completely at random for multivariate data with missing values", 1988.
+    .. [1] R. J. A. Little, "A test of missing completely at random for multivariate data with
+       missing values", 1988.
     .. [2] R. J. A. Little, "Pattern-mixture models for multivariate incomplete data", 1993.
 
     Examples

@@ -35,8 +35,8 @@ class MissingnessReport:
     Attributes
     ----------
     statistic : float
-        Little's d^2: squared distances of the means of patterns of missing entries from the mean of all, weighted by
-        rows.
+        Little's d^2: squared distances of the means of patterns of missing entries from the mean of
+        all, weighted by rows.
     df : int
         Its degrees of freedom under missing completely at random (MCAR).
     p_value : float
@@ -46,30 +46,33 @@ class MissingnessReport:
     share : ndarray of shape (d,)
         Of entries missing.
     auc : ndarray of shape (d,)
-        Out of fold, of a logistic regression of the mask of a column on all other columns and their masks. Above 1/2:
-        what is seen tells what is missing, so that entries are not MCAR; this alone is no reason against filling in
-        from the other columns. NaN with fewer than 10 missing or observed entries.
+        Out of fold, of a logistic regression of the mask of a column on all other columns and their
+        masks. Above 1/2: what is seen tells what is missing, so that entries are not MCAR; this
+        alone is no reason against filling in from the other columns. NaN with fewer than 10 missing
+        or observed entries.
     auc_p_value : ndarray of shape (d,)
         Mann-Whitney, multiplied by Holm's factor for several columns.
     target_shift : ndarray of shape (d,) or None
-        Mean of y less its prediction (`GaussianRegressor`, out of fold), where the entry is missing less where it is
-        not, in standard deviations of y: what the absence says about y beyond what the row shows. Other than 0: entries
-        are missing by their own values or by y, or columns act on y other than linearly.
+        Mean of y less its prediction (`GaussianRegressor`, out of fold), where the entry is missing
+        less where it is not, in standard deviations of y: what the absence says about y beyond what
+        the row shows. Other than 0: entries are missing by their own values or by y, or columns act
+        on y other than linearly.
     target_p_value : ndarray of shape (d,) or None
         Welch's t-test, with Holm's factor.
     deltas : ndarray of shape (k,)
-        How much larger missing values are supposed to be than expected from their rows, in conditional standard
-        deviations.
+        How much larger missing values are supposed to be than expected from their rows, in
+        conditional standard deviations.
     sensitivity : ndarray of shape (d, k) or None
-        Root mean square change of the predictions of y if all missing entries of a column are larger by delta, in
-        standard deviations of y.
+        Root mean square change of the predictions of y if all missing entries of a column are
+        larger by delta, in standard deviations of y.
     patterns : ndarray of bool of shape (k, d)
         Which entries are missing together, the commonest pattern first.
     pattern_rows : ndarray of int of shape (k,)
         Rows of each pattern.
     foresight : tuple of Foresight
-        What single columns foresee, (column, by, sign, auc, p_value) each: entries of a column are missing where column
-        `by` has high or low values, a level, or a gap. Significant ones (p < .05), the strongest three of a column.
+        What single columns foresee, (column, by, sign, auc, p_value) each: entries of a column are
+        missing where column `by` has high or low values, a level, or a gap. Significant ones (p <
+        .05), the strongest three of a column.
     """
 
     statistic: float
@@ -111,7 +114,8 @@ class MissingnessReport:
         Returns
         -------
         page : str
-            Of big tables it shows the columns with most missing entries and the commonest patterns, and says of how many.
+            Of big tables it shows the columns with most missing entries and the commonest patterns,
+            and says of how many.
         """
         return hypertext.whole_page("lacunar", "Missingness report", self._repr_html_(), self._size())
 
