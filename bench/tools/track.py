@@ -3,6 +3,11 @@
     python -m bench.tools.track record [-k EXPRESSION]           a folder for this commit in .benchmarks/history
     python -m bench.tools.track pair BEFORE NOW [-k EXPRESSION]  two builds in turn, and the verdict of bench/tools/compare.py
     python -m bench.tools.track plot [RUNS...] [--out PNG]       every case relative to the first recorded commit
+    python -m bench.tools.track keep [--runs N]                  this release into bench/releases, and the record of its page
+
+`keep` stores pytest-benchmark's file of the small cases with two figures a case, the smallest and the median time, and the instruction
+counts that CI holds this build to. A relative time is a case's smallest time over the geometric mean of all cases of the same file: how
+fast the processor is cancels out. Where a release lacks a case, "-" stands.
 
 BEFORE and NOW are Python interpreters of two virtual environments, or folders made by `pip install --target`. Times are CPU times of
 one thread, which other processes move less than the clock's. `pair` makes runs of both in turn, judges each case by the median of the
@@ -11,21 +16,26 @@ of them; `-k small` takes minutes, everything half an hour.
 """
 
 import argparse
+import json
+import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-from bench.tools import compare
+from bench.tools import compare, records
 
 ROOT = Path(__file__).resolve().parents[2]
 HISTORY = ROOT / ".benchmarks" / "history"
+RELEASES = ROOT / "bench" / "releases"
 THRESHOLD = 1.15  # docs/contributing/keeping-it-fast.md says what noise reaches and what it misses
 OPTIONS = [
     "--benchmark-enable",
@@ -148,11 +158,85 @@ def draw(runs: list[str], names: list[str], log: "NDArray[np.float64]", threshol
     plt.close(figure)
 
 
+def reduced(folder: Path) -> dict[str, Any]:
+    """The runs of a folder as one file of pytest-benchmark: of every case the smallest time and the median run's."""
+    side = compare.read(folder)
+    stats = {name: sorted(times[name] for times in side.runs.values()) for name in sorted(side.names)}
+    return {
+        "machine_info": {"cpu": {"brand_raw": side.machine}},
+        "benchmarks": [
+            {"fullname": name, "stats": {"min": times[0], "median": median(times)}} for name, times in stats.items()
+        ],
+    }
+
+
+def releases(folder: Path) -> dict[str, dict[str, Any]]:
+    """What was kept, by version, the oldest first."""
+    files = sorted(folder.glob("*.json"), key=lambda file: [int(part) for part in re.findall(r"\d+", file.stem)])
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+
+
+def relative(kept: dict[str, Any]) -> compare.Times:
+    """Times over their geometric mean, by the case's short name."""
+    times = compare.seconds(kept, "min")
+    middle = math.exp(sum(map(math.log, times.values())) / len(times))
+    return {short(name): value / middle for name, value in times.items()}
+
+
+def short(name: str) -> str:
+    """`file::test[case-size]` as `case`."""
+    return name.partition("[")[2].removesuffix("]").removesuffix("-small").removeprefix("small-") or name
+
+
+def table(kept: dict[str, dict[str, Any]]) -> str:
+    """A line a case, two columns a release: millions of instructions, relative time."""
+    columns: list[tuple[str, str, dict[str, float]]] = []
+    for version, of in kept.items():
+        columns += [
+            (f"{version}: million instructions", "{:.4g}", {k: n / 1e6 for k, n in of["instructions"].items()}),
+            (f"{version}: relative time", "{:.2g}", relative(of)),
+        ]
+    names = sorted({name for _, _, cells in columns for name in cells})
+    lines = [["case", *(head for head, _, _ in columns)], ["---"] * (1 + len(columns))]
+    for name in names:
+        lines.append([name, *(form.format(cells[name]) if name in cells else "-" for _, form, cells in columns)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def keep(options: argparse.Namespace) -> int:
+    from bench.tools import instructions
+
+    import lacunar  # the other verbs measure other builds than the one that is installed here
+
+    counts = json.loads(instructions.BASELINE.read_text(encoding="utf-8"))
+    if (built_by := instructions.compiler()) not in counts:
+        print(f"no instruction counts of {built_by}: run bench.tools.instructions --update first", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as scratch:
+        for k in range(options.runs):
+            measure(sys.executable, Path(scratch, f"{k}.json"), chosen=cases(options.k))
+        about = {"commit": records.commit(), "compiler": built_by, "instructions": counts[built_by]}
+        kept = about | reduced(Path(scratch))
+    options.releases.mkdir(parents=True, exist_ok=True)
+    path = options.releases / f"{lacunar.__version__}.json"
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    runs = f"relative times are the smallest of {options.runs} runs"
+    records.save(
+        "releases",
+        table(releases(options.releases)),
+        command="python -m bench.tools.track keep",
+        computes=[],
+        repeats=runs,
+    )
+    print(path)
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--history", type=Path, default=HISTORY, help="folder of the recorded runs")
     verbs = parser.add_subparsers(required=True)
-    for verb in (record, pair, plot):
+    for verb in (record, pair, plot, keep):
         of = verbs.add_parser(verb.__name__)
         of.set_defaults(verb=verb)
         if verb is pair:
@@ -164,9 +248,12 @@ def main(arguments: list[str] | None = None) -> int:
             of.add_argument("runs", nargs="*", type=Path)
             of.add_argument("--out", type=Path, default=Path("history.png"))
         else:
-            of.add_argument("-k", help="which cases, as pytest takes it; `small` or `large` for a size")
+            kept = "small" if verb is keep else None
+            of.add_argument("-k", default=kept, help="which cases, as pytest takes it; `small` or `large` for a size")
             of.add_argument("--runs", type=int, default=3, help="runs of everything (default 3)")
-        if verb is not record:
+        if verb is keep:
+            of.add_argument("--releases", type=Path, default=RELEASES, help="folder of the releases")
+        if verb in (pair, plot):
             of.add_argument("--threshold", type=float, default=THRESHOLD)
     options = parser.parse_args(arguments)
     return int(options.verb(options))

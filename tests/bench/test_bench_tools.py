@@ -271,3 +271,68 @@ def test_small_hot_loops_give_their_answers_and_reach_every_compiled_loop(instru
         check(run())
         check(run())  # a second call starts from the same state
     assert missing <= NO_LOOP, f"no case of bench/hot reaches {sorted(missing - NO_LOOP)}"
+
+
+def kept(path, times, counts, compiler="gcc 1.0"):
+    entries = [{"fullname": f"bench.py::test[small-{name}]", "stats": {"min": t}} for name, t in times.items()]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"compiler": compiler, "instructions": counts, "benchmarks": entries}))
+
+
+def cells(table):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+
+
+def test_releases_stand_side_by_side_in_the_order_of_their_versions(track, tmp_path):
+    kept(tmp_path / "0.10.0.json", {"x": 1.0, "new": 1.0}, {"x": 3_000_000, "new": 5_000})
+    kept(tmp_path / "0.9.0.json", {"x": 0.5, "y": 2.0}, {"x": 2_000_000})
+    head, _, *rows = cells(track.table(track.releases(tmp_path)))
+    assert [title.split(":")[0] for title in head[1:]] == ["0.9.0", "0.9.0", "0.10.0", "0.10.0"]
+    assert rows == [["new", "-", "-", "0.005", "1"], ["x", "2", "0.5", "3", "1"], ["y", "-", "2", "-", "-"]]
+
+
+def test_relative_times_do_not_know_the_processor(track, tmp_path):
+    for version, factor in (("1.0.0", 1.0), ("1.1.0", 4.0)):
+        kept(tmp_path / f"{version}.json", {"x": factor, "y": 3 * factor, "z": 7 * factor}, {})
+    slow, quick = (track.relative(of) for of in track.releases(tmp_path).values())
+    assert slow == pytest.approx(quick)
+    assert slow["z"] / slow["x"] == pytest.approx(7)
+
+
+@pytest.fixture
+def release(track, instructions, monkeypatch, tmp_path):
+    """`keep` in a folder of its own, with times that a test sets: (folder, times of every run)."""
+    records = importlib.import_module("bench.tools.records")
+    baseline, runs = tmp_path / "instructions.json", {"x": [2.0, 1.0, 6.0], "y": [1.0, 1.0, 1.0]}
+    baseline.write_text(json.dumps({"gcc 1.0": {"x": 2_000_000}}))
+    monkeypatch.setattr(records, "RECORDS", tmp_path / "records")
+    monkeypatch.setattr(track.records, "commit", lambda: "1234567")
+    monkeypatch.setattr(instructions, "BASELINE", baseline)
+    monkeypatch.setattr(instructions, "compiler", lambda: "gcc 1.0")
+
+    def measure(build, out, *, chosen):
+        assert chosen[-2:] == ["-k", "small"]
+        kept(out, {name: times[int(out.stem)] for name, times in runs.items()}, {})
+
+    monkeypatch.setattr(track, "measure", measure)
+    return tmp_path, instructions
+
+
+def test_a_release_is_kept_with_its_record(track, release, compare):
+    folder, _ = release
+    assert track.main(["keep", "--releases", str(folder / "releases")]) == 0
+    (file,) = (folder / "releases").glob("*.json")
+    content = json.loads(file.read_text())
+    assert content["instructions"] == {"x": 2_000_000}
+    assert content["benchmarks"][0]["stats"] == {"min": 1.0, "median": 2.0}
+    assert compare.main([str(file), str(file)]) == 0  # still a file of pytest-benchmark
+    record = json.loads((folder / "records" / "releases.json").read_text())
+    assert cells("\n".join(record["table"]))[2:] == [["x", "2", "1"], ["y", "-", "1"]]
+
+
+def test_a_release_by_a_compiler_without_counts_is_refused(track, release, monkeypatch, capsys):
+    folder, instructions = release
+    monkeypatch.setattr(instructions, "compiler", lambda: "clang 99")
+    assert track.main(["keep", "--releases", str(folder / "releases")]) == 2
+    assert "clang 99" in capsys.readouterr().err
+    assert not (folder / "releases").exists()
