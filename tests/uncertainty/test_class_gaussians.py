@@ -35,12 +35,12 @@ def three_classes(n=400, seed=0):
 
 def by_integration(model, row):
     """log p(class | row) and I(class; x_j | row) for each missing j, from densities on a grid; row in the units of the data."""
-    mean, scale, _ = model.columns_
+    mean, scale = model.mean_, model.scale_
     z = (row - mean) / scale
     seen = ~np.isnan(z)
     logs = model.log_shares_ + [
         multivariate_normal(g.mean[seen], g.covariance[np.ix_(seen, seen)]).logpdf(z[seen]) if seen.any() else 0.0
-        for g in model.gaussians_
+        for g in model.gaussians()
     ]
     chances = np.exp(logs - logs.max())
     chances /= chances.sum()
@@ -48,7 +48,7 @@ def by_integration(model, row):
     grid = np.linspace(-30, 30, 60_001)
     for j in np.flatnonzero(~seen):
         densities = []
-        for g in model.gaussians_:
+        for g in model.gaussians():
             pull = np.linalg.solve(g.covariance[np.ix_(seen, seen)], g.covariance[seen, j])
             sd = np.sqrt(g.covariance[j, j] - pull @ g.covariance[seen, j])
             densities.append(norm.pdf(grid, g.mean[j] + pull @ (z[seen] - g.mean[seen]), sd))
@@ -75,14 +75,14 @@ def test_complete_rows_have_the_moments_of_their_classes():
     """Without gaps EM is the maximum of the shrunk likelihood, class by class."""
     X, y = cube(1600, 0)
     model = ClassGaussians().fit(Observed.from_dense(X), y)
-    assert np.isfinite(model.covariances_.to_shared)  # noise of .1 and of .3: classes differ by their variances
-    mean, scale, _ = model.columns_
+    assert np.isfinite(model.to_shared_)  # noise of .1 and of .3: classes differ by their variances
+    mean, scale = model.mean_, model.scale_
     Z, shared = (X - mean) / scale, None
-    for k, gaussian in enumerate(model.gaussians_):
+    for k, gaussian in enumerate(model.gaussians()):
         rows = Z[y == k]
         np.testing.assert_allclose(gaussian.mean, rows.mean(axis=0), atol=1e-9)
         centred = rows - rows.mean(axis=0)
-        own, strength = centred.T @ centred, model.covariances_.to_shared
+        own, strength = centred.T @ centred, model.to_shared_
         implied = (gaussian.covariance * (len(rows) + strength) - own) / strength
         shared = implied if shared is None else shared
         np.testing.assert_allclose(implied, shared, atol=1e-8)
@@ -93,7 +93,7 @@ def test_classes_of_one_covariance_share_it():
     y = rng.integers(2, size=120)
     X = rng.normal(size=(120, 12)) + 0.8 * y[:, None] * (np.arange(12) < 3)
     model = ClassGaussians().fit(Observed.from_dense(X), y)
-    assert np.isinf(model.covariances_.to_shared)
+    assert np.isinf(model.to_shared_)
     value = value_of_measuring(X, y, np.full((1, 12), np.nan))
     assert set(np.argsort(-value[0])[:3]) == {0, 1, 2}
 

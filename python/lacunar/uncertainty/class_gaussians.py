@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from lacunar.lowrank.gaussian import Gaussian, check_prices, conditionals, fit_g
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import TakesMissing
+from lacunar.observed.rules import COLUMNS, Array, Number, Rule, floats
 
 _MAX_ITER, _TOL = 60, 1e-3  # of EM
 _ENTRIES_JUDGED = 20_000  # of rows that choose between covariances
@@ -59,21 +60,37 @@ class ClassGaussians(TakesMissing):
     How far is chosen by the log loss of rows that are left out, with further entries hidden.
     """
 
+    _schema: ClassVar[dict[str, Rule]] = {
+        **COLUMNS,
+        "log_shares_": floats("classes", high=0),
+        "class_means_": floats("classes", "d"),
+        "class_covariances_": Array("f", ("covariances", "d", "d")),
+        "to_shared_": Number(low=0, finite=False),
+    }
+
     def fit(self, X: Observed, labels: Ints) -> Self:
         """Learn from rows (n, d) and the numbers (n,) of their classes."""
         self.n_features_in_ = X.shape[1]
-        self.columns_ = fit_columns(X, np.ones(X.shape[0]), standardize=True)
-        Z = scale_columns(X, self.columns_).to_dense()
+        columns = fit_columns(X, np.ones(X.shape[0]), standardize=True)
+        self.mean_, self.scale_, self.observed_columns_ = columns
+        Z = scale_columns(X, columns).to_dense()
         shares = np.bincount(labels) + 0.5
         self.log_shares_ = np.log(shares / shares.sum())
-        self.covariances_ = _chosen(Z, labels, self.log_shares_)
-        shared = _shared(Z, labels, len(shares), self.covariances_.to_independent)
-        self.gaussians_ = _of_classes(Z, labels, shared, self.covariances_.to_shared)
+        to_independent, self.to_shared_ = _chosen(Z, labels, self.log_shares_)
+        gaussians = _of_classes(Z, labels, _shared(Z, labels, len(shares), to_independent), self.to_shared_)
+        self.class_means_ = np.stack([gaussian.mean for gaussian in gaussians])
+        of_one = gaussians[:1] if np.isinf(self.to_shared_) else gaussians
+        self.class_covariances_ = np.stack([gaussian.covariance for gaussian in of_one])
         return self
+
+    def gaussians(self) -> list[Gaussian]:
+        """The classes' means (d,) and covariances (d, d) of standardised columns."""
+        of_classes = np.broadcast_to(self.class_covariances_, (len(self.class_means_), *self.class_covariances_.shape[1:]))
+        return [Gaussian(mean, covariance) for mean, covariance in zip(self.class_means_, of_classes, strict=True)]
 
     def log_proba(self, X: Any) -> Floats:
         """Log probabilities of the classes (m, c)."""
-        return _mixture(self._standardised(X), self.gaussians_, self.log_shares_).log_chances
+        return _mixture(self._standardised(X), self.gaussians(), self.log_shares_).log_chances
 
     def value_of_measuring(self, X: Any, *, cost: Any = None, n: int = 1) -> Floats:
         """Expected information about the class, in nats, by measuring an entry, over its price: (m, d), 0 where it is known.
@@ -81,20 +98,21 @@ class ClassGaussians(TakesMissing):
         `n` as in `GaussianRegressor.value_of_measuring`: of the plan's first n - 1 columns the values at the time they were bought.
         """
         price, Z = check_prices(cost, self.n_features_in_), self._standardised(X)
-        rows = max(_NUMBERS // (Z.shape[1] * len(self.gaussians_) * (_COMPLETIONS if n > 1 else 1)), 1)
+        rows = max(_NUMBERS // (Z.shape[1] * len(self.class_means_) * (_COMPLETIONS if n > 1 else 1)), 1)
         blocks = [self._planned(Z[first : first + rows], price, n) for first in range(0, len(Z), rows)]
         return np.vstack(blocks) if blocks else np.zeros(Z.shape)
 
     def _standardised(self, X: Any) -> Floats:
-        return scaled_rows(self, X, ColumnScale(*self.columns_)).to_dense()
+        return scaled_rows(self, X, ColumnScale(self.mean_, self.scale_, self.observed_columns_)).to_dense()
 
     def _planned(self, Z: Floats, price: Floats, n: int) -> Floats:
         """Values of rows (m, d) over prices, after the first n - 1 entries of a greedy plan, whose results are drawn."""
         m, d = Z.shape
         values, bought, copies = np.zeros((m, d)), np.zeros((m, d), dtype=bool), 1
+        gaussians = self.gaussians()
         rng = generator(0)  # the same draws for every row: an answer must not depend on the rows beside it
         for left in range(min(n, d) - 1, -1, -1):
-            mixture = _mixture(Z, self.gaussians_, self.log_shares_)
+            mixture = _mixture(Z, gaussians, self.log_shares_)
             gains = information(mixture, np.isnan(Z)).reshape(copies, m, d).mean(axis=0) / price
             values = np.where(bought, values, gains)
             if not left:
