@@ -25,7 +25,8 @@ from lacunar.learner.members import members_of
 from lacunar.learner.trees import Trees
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed import Observed
-from lacunar.uncertainty import MeasuringLoop
+from lacunar.uncertainty import MeasuringLoop, value_of_measuring
+from lacunar.uncertainty.class_gaussians import ClassGaussians
 from lacunar.uncertainty.shift import log_softmax
 
 RNG = np.random.default_rng(0)
@@ -446,19 +447,72 @@ def test_value_of_measuring_is_that_of_the_gaussian_regressor():
     assert np.allclose(both.value_of_measuring(rows[:20]), values / np.var(10 * y), rtol=0.05, atol=1e-4)
 
 
-def test_value_of_measuring_labels_is_of_their_indicators():
+def test_value_of_measuring_labels_is_information_about_the_class():
+    """In nats, as the function has it of the same rows, in whatever units columns are."""
     rows, y = linear(500, 0.5)
-    labels = LacunarClassifier(members=["gaussian"]).fit(rows, np.where(y > 0, "high", "low"))
-    Z = labels.views_.transform(rows).Z
-    options = {"max_iter": 30, "tol": 1e-3, "random_state": labels.seed_}
-    signs = np.where(y > 0, -1.0, 1.0)  # "low" is the second class
-    gaussian = GaussianRegressor(**options).fit(Z, signs)
-    assert np.allclose(labels.value_of_measuring(rows[:20]), gaussian.value_of_measuring(Z[:20]), rtol=1e-9)
-    three = np.digitize(y, [-1.0, 1.0])
-    model = LacunarClassifier(members=["gaussian"]).fit(rows, three)
-    gaussian = GaussianRegressor(**options).fit(Z, 2.0 * np.eye(3)[three] - 1)
-    summed = sum(gaussian.value_of_measuring(Z[:20], target=k) for k in range(3))
-    assert np.allclose(model.value_of_measuring(rows[:20]), summed, rtol=1e-9)
+    for labels in (np.where(y > 0, "high", "low"), np.digitize(y, [-1.0, 1.0])):
+        model = LacunarClassifier(members=["gaussian"]).fit(rows, labels)
+        assert not model.target_variance_.one_order_
+        values = model.value_of_measuring(rows[:20])
+        assert np.allclose(values, value_of_measuring(rows, labels, rows[:20]), rtol=1e-6, atol=1e-9)
+        assert not values[~np.isnan(rows[:20])].any()
+        dear = model.value_of_measuring(rows[:20], cost=np.full(8, 2.0))
+        assert np.allclose(2 * dear, values)
+        other = LacunarClassifier(members=["gaussian"]).fit(5 * rows + 3, labels)
+        assert np.allclose(other.value_of_measuring(5 * rows[:20] + 3), values, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:the rows to predict lack other entries")
+def test_a_loop_around_the_classifier_buys_what_tells_of_classes_whose_spreads_differ():
+    """AFABench's CUBE: class k has its bits, with little noise, in columns k, k + 1 and k + 2 of 20. Indicators have .66 of the classes right by 3 entries."""
+
+    def cube(n, seed):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(8, size=n)
+        table = rng.normal(0.5, 0.3, size=(n, 20))
+        for bit in range(3):
+            table[np.arange(n), y + bit] = (y >> bit & 1) + rng.normal(0, 0.1, size=n)
+        return table, y
+
+    table, y = cube(1600, 1)
+    full, truth = cube(300, 2)
+    loop = MeasuringLoop(LacunarClassifier(members=["gaussian"]).fit(table, y), budget=3)
+    loop.add(np.full(full.shape, np.nan))
+    loop.run(lambda row, column: full[row, column])
+    right = ClassGaussians().fit(Observed.from_dense(table), y).log_proba(loop.rows_).argmax(axis=1) == truth
+    assert right.mean() > 0.76
+
+
+def test_value_of_measuring_labels_of_wide_tables_is_that_of_the_low_rank():
+    """Against classes' full Gaussians of the same means and covariance, conditioned entry by entry."""
+    rng = np.random.default_rng(2)
+    latent = rng.normal(size=(300, 3))
+    full = latent @ rng.normal(size=(3, 101)) + 0.5 * rng.normal(size=(300, 101))
+    rows, labels = np.where(rng.random(full.shape) < 0.5, np.nan, full), np.digitize(latent[:, 0], [-0.5, 0.5])
+    model = LacunarClassifier(members=["gaussian"]).fit(rows, labels)
+    posterior, classes, Z = model.posterior_, model.target_variance_, model.views_.transform(rows[:20]).Z
+    assert classes.gaussians_ is None
+    assert not classes.one_order_
+    W = posterior.components_.T
+    covariance = W @ classes.within_ @ W.T + posterior.noise_variance_ * np.eye(101)
+    values = model.value_of_measuring(rows[:20])
+    mixed = ClassGaussians()
+    mixed.n_features_in_, mixed.mean_, mixed.scale_ = 101, posterior.mean_, np.ones(101)
+    mixed.observed_columns_, mixed.log_shares_ = np.ones(101, dtype=bool), classes.log_shares_
+    mixed.class_means_, mixed.class_covariances_ = classes.latent_means_ @ W.T, covariance[None]
+    assert np.allclose(values, mixed.value_of_measuring(Z), rtol=1e-6, atol=1e-9)
+    apart = [np.abs(np.corrcoef(full[:, j], labels)[0, 1]) for j in range(101)]
+    assert np.corrcoef(model.value_of_measuring(np.full((1, 101), np.nan))[0], np.square(apart))[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("limit", [0.5, 1e3])
+def test_full_gaussians_of_classes_are_learned_where_a_time_limit_allows_them(limit):
+    model = LacunarClassifier(members=["logistic"], time_limit=limit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, LABELS)
+    assert (model.target_variance_.gaussians_ is not None) == (limit > 1)
+    assert model.value_of_measuring(np.full((1, X.shape[1]), np.nan)).max() > 0
 
 
 def test_value_of_measuring_wide_tables_is_that_of_the_low_rank():
@@ -580,7 +634,7 @@ def test_free_text_is_left_out_with_a_warning():
 
 
 @pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
-def test_value_of_measuring_is_by_correlation_where_the_gaussian_buys_worse(kind, monkeypatch, tmp_path):
+def test_value_of_measuring_is_in_one_order_where_the_gaussian_buys_worse(kind, monkeypatch, tmp_path):
     """Training rows with entries hidden settle it: a Gaussian that prefers the columns that tell least is not followed."""
     rng = np.random.default_rng(0)
     full = rng.normal(size=(400, 8))
@@ -588,24 +642,33 @@ def test_value_of_measuring_is_by_correlation_where_the_gaussian_buys_worse(kind
     rows = np.where(rng.random(full.shape) < 0.3, np.nan, full)
     target = (y > 0).astype(int) if kind is LacunarClassifier else y
     followed = kind(members=["gaussian"]).fit(rows, target)
-    right = GaussianRegressor._values
-    monkeypatch.setattr(
-        GaussianRegressor, "_values",
-        lambda self, Z, *args: np.where(np.isnan(Z), 1 / np.maximum(right(self, Z, *args), 1e-9), 0.0),
-    )  # fmt: skip
+    owner, name = (GaussianRegressor, "_values") if kind is LacunarRegressor else (ClassGaussians, "value_of_measuring")
+    right = getattr(owner, name)
+
+    def worst_first(self, Z, *args):
+        values = right(self, Z, *args)
+        if isinstance(Z, Observed):  # of classes a row that shows nothing has what columns tell alone
+            Z = Z.to_dense()
+            if np.isnan(Z).all():
+                return values
+        return np.where(np.isnan(Z), 1 / np.maximum(values, 1e-9), 0.0)
+
+    monkeypatch.setattr(owner, name, worst_first)
     model = kind(members=["gaussian"]).fit(rows, target)
     one, other = (
         fitted.target_variance_[0] if kind is LacunarRegressor else fitted.target_variance_
         for fitted in (followed, model)
     )
-    assert not one.by_correlation_
-    assert other.by_correlation_
+    assert not one.one_order_
+    assert other.one_order_
     values = model.value_of_measuring(rows)
-    Y = target if kind is LacunarRegressor else 2.0 * target - 1
+    of_nothing = followed.value_of_measuring(np.full((1, 8), np.nan))[0]
     for j in range(8):
         seen = ~np.isnan(rows[:, j])
         centred = rows[seen, j] - rows[seen, j].mean()
-        expected = np.mean(centred * (Y[seen] - Y.mean())) ** 2 / np.mean(centred**2)
+        expected = np.mean(centred * (y[seen] - y.mean())) ** 2 / np.mean(centred**2)
+        if kind is LacunarClassifier:
+            expected = of_nothing[j]
         assert np.allclose(values[~seen, j], expected, rtol=0.02, atol=1e-6)
         assert not values[seen, j].any()
     save_model(model, tmp_path / "model.lacunar")

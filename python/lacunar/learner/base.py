@@ -68,6 +68,7 @@ _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
 _JOINT_ENTRIES, _JOINT_ENTRIES_A_SECOND = 100_000, 10_000
 # Copies of training rows settle the order in which entries are measured.
 _FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 300, 60_000, 3
+_SETTLED_TERMS = 3_000_000  # of entries for every pair of classes
 _HIDDEN_SHARE, _SETTLING_STEPS = 0.75, 3
 
 
@@ -347,31 +348,35 @@ class LacunarBase(Explains, TakesMissing):
         """The variance of the targets given a row, where there is a low-rank model to say so."""
         if self.posterior_ is None:
             return None
-        most = (
+        return TargetVariance().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, self._joint_entries())
+
+    def _joint_entries(self) -> int:
+        """From how many entries Gaussians of columns and target are learned."""
+        return (
             _JOINT_ENTRIES
             if self.time_limit is None
-            else min(_JOINT_ENTRIES_A_SECOND * self.time_limit, _JOINT_ENTRIES)
+            else int(min(_JOINT_ENTRIES_A_SECOND * self.time_limit, _JOINT_ENTRIES))
         )
-        return TargetVariance().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, int(most))
 
     def _settle_order(self, target_variance: TargetVariance | None, ensemble: Ensemble, training: TrainingSet) -> None:
-        """Let the order by correlation say what to measure where, by more than a standard error, it tells more of rows with entries hidden than the Gaussian's."""
-        if target_variance is None or training.n < _FEWEST_SETTLED:
+        """Let one order of the columns say what to measure where, by more than a standard error, it tells more of rows with entries hidden than the Gaussian's."""
+        n_copies = _settled(training)
+        if target_variance is None or training.n < _FEWEST_SETTLED or not n_copies:
             return
-        rng, n_copies = generator(self.seed_), _settled(training)
+        rng = generator(self.seed_)
         places = evenly(training.n, n_copies)
         places = np.tile(places, min(-(-n_copies // len(places)), _MOST_TIMES_SETTLED))
         view = training.as_came.take(places)
         hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
         losses = []
-        for target_variance.by_correlation_ in (False, True):
+        for target_variance.one_order_ in (False, True):
             predicted = self._predicted(ensemble, self._measured(view, hidden, target_variance))
             if training.labels is None:
                 losses.append(((predicted - training.Y[places]) ** 2).mean(axis=1))
             else:
                 losses.append(-predicted[np.arange(len(places)), training.labels[places]])
         gain = losses[0] - losses[1]
-        target_variance.by_correlation_ = bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+        target_variance.one_order_ = bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
     def _measured(self, view: View, hidden: NDArray[np.bool_], target_variance: TargetVariance) -> View:
         """The view with hidden entries of T, of which the most valuable ones are measured one after another."""
@@ -418,7 +423,10 @@ class LacunarBase(Explains, TakesMissing):
         return missing, always_seen, target_variance.variances(self.posterior_, view.Z)
 
     def value_of_measuring(self, X: Any, *, cost: Any = None) -> Floats:
-        """Expected fall of the variance of the target if a missing entry were measured, under a Gaussian of columns and target.
+        """What a missing entry is expected to tell about the target, if it were measured.
+
+        Of numbers the fall of their variance, under a Gaussian of columns and target. Of labels the mutual information of class and entry, where the rows of
+        every class are a Gaussian.
 
         Parameters
         ----------
@@ -430,15 +438,15 @@ class LacunarBase(Explains, TakesMissing):
         Returns
         -------
         value : ndarray of shape (m, d)
-            Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. Of numbers in squared units of y, or where there are several targets the mean of the shares of their variances, as
-            `lowrank.GaussianRegressor` has it; of labels the variances of the classes' indicators +1 and -1, summed over classes (of two classes: of one).
+            Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. Of numbers in squared units of y, or where there are several
+            targets the mean of the shares of their variances, as `lowrank.GaussianRegressor` has it; of labels in nats, as `lacunar.uncertainty.value_of_measuring`.
 
         Notes
         -----
-        Cov(x_j, y | row)^2 / Var(x_j | row), exact under the model; of a category the level that tells most. The model is the full Gaussian up to 100
-        columns (a category counts a column a level), learned from 100,000 entries at most, and the low-rank one beyond. Where training rows with entries hidden are
-        predicted better after the order by correlation, the value is Cov(x_j, y)^2 / Var(x_j), whatever the row shows. Several entries at once, and averages over
-        resampled rows: `lacunar.uncertainty.value_of_measuring`.
+        Of numbers Cov(x_j, y | row)^2 / Var(x_j | row), of labels I(class; x_j | row), exact under the model; of a category the level that tells most. The model
+        is of full Gaussians up to 100 columns (a category counts a column a level), learned from 100,000 entries at most, and of low rank beyond. Where training
+        rows with entries hidden are predicted better after one order of the columns for all rows, the value is that of a row that shows nothing: Cov(x_j, y)^2 /
+        Var(x_j), or I(class; x_j). Several entries at once, and averages over resampled rows: `lacunar.uncertainty.value_of_measuring`.
         """
         check_is_fitted(self)
         price = check_prices(cost, self.n_features_in_)
@@ -743,7 +751,8 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
 
 def _settled(training: TrainingSet) -> int:
     """Copies of rows on which two orders of measuring are compared."""
-    return int(min(_SETTLED, _SETTLED_ENTRIES // max(training.view.Z.shape[1], 1)))
+    columns, pairs = max(training.view.Z.shape[1], 1), max(training.n_classes, 1) ** 2
+    return int(min(_SETTLED, _SETTLED_ENTRIES // columns, _SETTLED_TERMS // (columns * pairs)))
 
 
 def report(ensembles: Sequence[Ensemble]) -> ColumnTable:

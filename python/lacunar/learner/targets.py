@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar._random import generator
-from lacunar._typing import Floats
+from lacunar._typing import Floats, Ints
 from lacunar.lowrank.gaussian import LARGEST_FULL, GaussianRegressor
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Flag, Instance, Optional, Rule, floats
@@ -22,6 +22,14 @@ _FEWEST_JOINT_ROWS = 50
 _BATCH = 1000  # rows whose posterior covariances are in memory at once
 
 
+OF_VARIANCE: dict[str, Rule] = {
+    "coef_": floats("k", "q"),
+    "noise_": floats("q", low=0),
+    "alone_": floats("p", low=0),
+    "one_order_": Flag(),
+}
+
+
 class TargetVariance(BaseEstimator):  # type: ignore[misc]
     """Targets as linear functions of the latent coordinates of a low-rank Gaussian, y = w a + e: what is known of a row tells how much of y is open.
 
@@ -29,14 +37,11 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
-        "coef_": floats("k", "q"),
-        "noise_": floats("q", low=0),
+        **OF_VARIANCE,
         "joint_": Optional(Instance(GaussianRegressor)),
-        "alone_": floats("p", low=0),
-        "by_correlation_": Flag(),
     }
 
-    def fit(self, posterior: LowRankPosterior, Z: Floats, Y: Floats) -> TargetVariance:
+    def fit(self, posterior: LowRankPosterior, Z: Floats, Y: Floats) -> Self:
         """From standardised targets (n, q)."""
         latent = posterior.latent(Z)
         square = latent.T @ latent
@@ -48,12 +53,11 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
     def fit_joint(self, Z: Floats, Y: Floats, seed: int, most: int) -> Self:
         """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
         self.joint_: GaussianRegressor | None = None
-        self.by_correlation_ = False
+        self.one_order_ = False
         self.alone_, varies = _alone(Z, Y)
-        n_rows = min(most // Z.shape[1], len(Z))
-        if max(Z.shape[1], Y.shape[1]) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
+        chosen = rows_of_joint(Z, Y.shape[1], seed, most)
+        if chosen is None:
             return self
-        chosen = np.sort(generator(seed).permutation(len(Z))[:n_rows])
         model = GaussianRegressor(max_iter=_JOINT_STEPS, tol=_JOINT_TOL, random_state=seed)
         try:
             self.joint_ = model.fit(np.where(varies | np.isnan(Z[chosen]), Z[chosen], 0.0), Y[chosen])
@@ -68,9 +72,13 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
         return np.vstack(variances) + self.noise_
 
     def gains(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
-        """How much the variances of the targets, summed, are expected to fall by measuring an entry: (n, p), 0 where it is known."""
-        if self.by_correlation_:
+        """What measuring an entry is worth: (n, p), 0 where it is known."""
+        if self.one_order_:
             return np.asarray(np.where(np.isnan(Z), self.alone_, 0.0), dtype=np.float64)
+        return self._by_row(posterior, Z)
+
+    def _by_row(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
+        """How much the variances of the targets, summed, are expected to fall, by what the row shows."""
         if self.joint_ is not None:
             joint = self.joint_
             values = joint._values(joint._standardised(Z), joint.label_scale_**2, np.ones(Z.shape[1]))
@@ -81,6 +89,14 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
             of_x = np.einsum("pk,nkl,pl->np", W, cov, W) + posterior.noise_variance_
             gains.append((with_y**2).sum(axis=2) / of_x)
         return np.where(np.isnan(Z), np.vstack(gains), 0.0)
+
+
+def rows_of_joint(Z: Floats, q: int, seed: int, most: int) -> Ints | None:
+    """Rows with so many entries, from which a full Gaussian of columns and q targets is learned; None where columns or rows do not allow one."""
+    n_rows = min(most // Z.shape[1], len(Z))
+    if max(Z.shape[1], q) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
+        return None
+    return np.sort(generator(seed).permutation(len(Z))[:n_rows])
 
 
 def _alone(Z: Floats, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -85,7 +85,9 @@ class ClassGaussians(TakesMissing):
 
     def gaussians(self) -> list[Gaussian]:
         """The classes' means (d,) and covariances (d, d) of standardised columns."""
-        of_classes = np.broadcast_to(self.class_covariances_, (len(self.class_means_), *self.class_covariances_.shape[1:]))
+        of_classes = np.broadcast_to(
+            self.class_covariances_, (len(self.class_means_), *self.class_covariances_.shape[1:])
+        )
         return [Gaussian(mean, covariance) for mean, covariance in zip(self.class_means_, of_classes, strict=True)]
 
     def log_proba(self, X: Any) -> Floats:

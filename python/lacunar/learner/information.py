@@ -1,0 +1,93 @@
+"""What measuring a missing entry would tell of a row's class."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+
+from lacunar._typing import Floats, Ints
+from lacunar.learner.targets import OF_VARIANCE, TargetVariance, rows_of_joint
+from lacunar.lowrank.posterior import LowRankPosterior
+from lacunar.observed import Observed
+from lacunar.observed.rules import Instance, Optional, Rule, floats
+from lacunar.uncertainty.class_gaussians import ClassGaussians, ClassMixture, information
+
+_PENALTY = 1.0  # of the ridge of classes on latent coordinates
+_LEAST_WITHIN = 1e-3  # variance of a latent coordinate within classes
+_NUMBERS = 2**20  # of mixtures, in memory at once
+
+
+class ClassInformation(TargetVariance):
+    """Mutual information of a row's class and a missing entry, in nats, where the rows of every class are a Gaussian.
+
+    Of more columns than a full Gaussian has, classes are Gaussians of the latent coordinates, with one covariance.
+    """
+
+    _schema: ClassVar[dict[str, Rule]] = {
+        **OF_VARIANCE,
+        "gaussians_": Optional(Instance(ClassGaussians)),
+        "log_shares_": floats("c", high=0),
+        "latent_means_": floats("c", "k"),
+        "within_": floats("k", "k"),
+    }
+
+    def fit_classes(self, posterior: LowRankPosterior, Z: Floats, labels: Ints, seed: int, most: int) -> Self:
+        """Learn the classes' Gaussians from so many entries, where the columns allow them, and what every column tells alone."""
+        self.gaussians_: ClassGaussians | None = None
+        self._fit_latent(posterior.latent(Z), labels)
+        rows = rows_of_joint(Z, 1, seed, most)
+        if rows is not None:
+            try:
+                self.gaussians_ = ClassGaussians().fit(
+                    _observed(Z[rows]), np.unique(labels[rows], return_inverse=True)[1]
+                )
+            except ValueError:  # a covariance that rounds to a singular one: the low rank answers
+                self.gaussians_ = None
+        self.one_order_ = False
+        self.alone_ = self._by_row(posterior, np.full((1, Z.shape[1]), np.nan))[0]
+        return self
+
+    def _fit_latent(self, latent: Floats, labels: Ints) -> None:
+        """Means and covariance of the latent coordinates in classes, by regression on the classes' indicators: rows' coordinates have the unit covariance."""
+        shares = np.bincount(labels) + 0.5
+        shares /= shares.sum()
+        indicators = np.eye(len(shares))[:, 1:] - shares[1:]
+        square = latent.T @ latent + _PENALTY * np.eye(latent.shape[1])
+        with_classes = np.linalg.solve(square, latent.T @ indicators[labels])
+        by_class = np.linalg.solve(np.diag(shares[1:]) - np.outer(shares[1:], shares[1:]), with_classes.T)
+        size, axes = np.linalg.eigh(np.eye(latent.shape[1]) - with_classes @ by_class)
+        self.within_ = (axes * np.maximum(size, _LEAST_WITHIN)) @ axes.T
+        self.log_shares_, self.latent_means_ = np.log(shares), indicators @ by_class
+
+    def _by_row(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
+        if self.gaussians_ is not None:
+            return self.gaussians_.value_of_measuring(_observed(Z))
+        step = max(_NUMBERS // (Z.shape[1] * len(self.log_shares_)), 1)
+        parts = [Z[first : first + step] for first in range(0, len(Z), step)]
+        values = [information(self._mixture(posterior, part), np.isnan(part)) for part in parts]
+        return np.vstack(values) if values else np.zeros(Z.shape)
+
+    def _mixture(self, posterior: LowRankPosterior, Z: Floats) -> ClassMixture:
+        """Chances of the classes and, given each, means and variances of entries (m, p), less the columns' means."""
+        latent, covariance = posterior.features(Z)
+        told = np.linalg.inv(posterior.noise_variance_ * covariance)  # by the row, and by the unit covariance before it
+        before = np.linalg.inv(self.within_)
+        given = np.linalg.inv(told - np.eye(len(before)) + before)  # (m, k, k)
+        of_classes = self.latent_means_ @ before
+        pull = (told @ latent[:, :, None])[:, :, 0][:, None] + of_classes  # (m, c, k)
+        mean = pull @ given
+        logs = self.log_shares_ + 0.5 * ((pull * mean).sum(axis=2) - (of_classes * self.latent_means_).sum(axis=1))
+        logs -= logs.max(axis=1, keepdims=True)
+        W = posterior.components_.T
+        variance = np.einsum("pk,nkl,pl->np", W, given, W, optimize=True) + posterior.noise_variance_
+        entries = np.moveaxis(mean @ W.T, 1, 2)
+        return ClassMixture(
+            logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)),
+            entries,
+            np.broadcast_to(variance[:, :, None], entries.shape),
+        )
+
+
+def _observed(Z: Floats) -> Observed:
+    return Observed.from_dense(np.asarray(Z, dtype=np.float64))
