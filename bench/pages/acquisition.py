@@ -3,7 +3,8 @@
 Rows begin with nothing and buy 10 entries one by one (hard budgets 3, 5 and 10); a boosting classifier, trained on copies of the training rows with a random share
 of the entries hidden, says the class. CUBE has AFABench's law: 20 columns, 8 classes, class k in columns k to k + 2. Methods are those that need no graphics
 card: random; one order of the columns for all rows, by mutual information (scikit-learn's) or by permutation importance; the acquisition-conditioned oracle
-(AACO, Valancius et al. 2024: loss of nearest neighbours by random sets of columns); `GaussianRegressor` on indicators of the classes; and `MeasuringLoop.from_rows`.
+(AACO, Valancius et al. 2024: loss of nearest neighbours by random sets of columns); `GaussianRegressor` on indicators of the classes; `MeasuringLoop.from_rows`; and
+`MeasuringLoop` around `LacunarClassifier`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.inspection import permutation_importance
 
+from lacunar import LacunarClassifier
 from lacunar.datasets import fetch_dataset
 from lacunar.lowrank import GaussianRegressor
 from lacunar.uncertainty import MeasuringLoop
@@ -108,6 +110,7 @@ def accuracies(name: str, seed: int, n: int, oracle: bool) -> dict[str, list[flo
         "AACO": Oracle(X, y, classifier, information, rng) if oracle else None,
         "GaussianRegressor": gaussian.value_of_measuring,
         "MeasuringLoop": MeasuringLoop.from_rows(X, y).model.value_of_measuring,
+        "LacunarClassifier": LacunarClassifier(members=["gaussian"]).fit(X, y).value_of_measuring,
     }
     made = {}
     for way, values in ways.items():
