@@ -387,7 +387,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         return values, std
 
     def predict_interval(self, X: Any, level: float | Sequence[float] = 0.9) -> Floats:
-        """Intervals that hold for what a row lacks: of rows that lack about as many entries a share of `level` is inside.
+        """Intervals that hold for what a row lacks: of rows that lack about as many entries a share
+        of `level` is inside.
 
         Parameters
         ----------
@@ -397,23 +398,29 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
         Returns
         -------
-        intervals : ndarray of shape (m, 2) or (m, targets, 2); (m, levels, 2) or (m, targets, levels, 2) for a sequence of levels
-            Lower and upper ends, both as far from the prediction; infinite where training rows are too few for the level.
+        intervals : ndarray of shape (m, [targets], [levels], 2)
+            Several targets and a sequence of levels have a dimension. Lower and upper ends, both as
+            far from the prediction; infinite where training rows are too few for the level.
 
         Notes
         -----
-        Prediction plus and minus a quantile of |residual| / std out of fold times std, among training rows that lack about as many entries
-        (cross-conformal, Vovk 2015). Rows that lack more, or other columns, than nearly all training rows have wider ones, by the residuals of copies of
-        training rows with further entries hidden, at random and by their own values. Where 50 rows or more come whose observed values are not those of
-        training, beyond chance, what masks told the members may no longer hold, as when training entries were missing by their own values: intervals then are
-        those of `lacunar.uncertainty.MaskConformalRegressor` and rest on values alone; their middle is another than the prediction. All this is measured, not guaranteed;
-        `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like those of training.
+        Prediction plus and minus a quantile of |residual| / std out of fold times std, among
+        training rows that lack about as many entries (cross-conformal, Vovk 2015). Rows that lack
+        more, or other columns, than nearly all training rows have wider ones, by the residuals of
+        copies of training rows with further entries hidden, at random and by their own values.
+        Where 50 rows or more come whose observed values are not those of training, beyond chance,
+        what masks told the members may no longer hold, as when training entries were missing by
+        their own values: intervals then are those of `lacunar.uncertainty.MaskConformalRegressor`
+        and rest on values alone; their middle is another than the prediction. All this is measured,
+        not guaranteed; `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee
+        for rows like those of training.
         """
         levels = check_levels(level)
         return self._spread(X, lambda spread: spread.intervals(levels), by_value=True)
 
     def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
-        """Quantiles of the target that hold for what a row lacks: of rows that lack about as many entries a share of `level` is below.
+        """Quantiles of the target that hold for what a row lacks: of rows that lack about as many
+        entries a share of `level` is below.
 
         Parameters
         ----------
@@ -423,13 +430,15 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
         Returns
         -------
-        quantiles : ndarray of shape (m, levels) or (m, targets, levels); (m,) or (m, targets) for one float
-            None is below that of a smaller level; infinite where training rows are too few for the level.
+        quantiles : ndarray of shape (m, [targets], [levels])
+            Several targets and a sequence of levels have a dimension. None is below that of a
+            smaller level; infinite where training rows are too few for the level.
 
         Notes
         -----
-        Prediction plus a quantile of residual / std out of fold times std: the residuals of `predict_interval` with their signs. Those of .05 and .95 are
-        about the ends of the interval of level .9 where residuals are symmetric, and follow a skewed target where they are not.
+        Prediction plus a quantile of residual / std out of fold times std: the residuals of
+        `predict_interval` with their signs. Those of .05 and .95 are about the ends of the interval
+        of level .9 where residuals are symmetric, and follow a skewed target where they are not.
         """
         levels = check_levels(level)
         return self._spread(X, lambda spread: spread.quantiles(levels), by_value=True)

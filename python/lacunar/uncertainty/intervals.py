@@ -64,31 +64,34 @@ class TrainingRows(NamedTuple):
 class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type: ignore[misc]
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 
-    Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows 97 % and rows that
-    lack nine of ten entries 50 %. Here residuals out of fold are divided by a scale that knows what the row lacks, so
-    that one quantile serves all.
+    Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows
+    97 % and rows that lack nine of ten entries 50 %. Here residuals out of fold are divided by a
+    scale that knows what the row lacks, so that one quantile serves all.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        With `fit` and `predict`, taking missing values. None chooses from 100 rows on, by interval scores out of fold,
-        among `GaussianRegressor`, gradient boosting of what it leaves on columns that it completes, and both on a
-        power-transformed target; of fewer rows, and for "cv+", it is `GaussianRegressor`.
+        With `fit` and `predict`, taking missing values. None chooses from 100 rows on, by interval
+        scores out of fold, among `GaussianRegressor`, gradient boosting of what it leaves on
+        columns that it completes, and both on a power-transformed target; of fewer rows, and for
+        "cv+", it is `GaussianRegressor`.
     level : float, default=0.9
         Coverage asked for.
     masks : {"natural", "any"}, default="natural"
-        Whether rows to predict lack entries as the training rows do, or whatever they may. With "any", and for
-        estimators without `predict(X, return_std=True)`, scales are learned from three more copies of every row with a
-        random share of its entries hidden, up to 90 %. Where an entry is missing because of its own value, hidden
-        entries are not like it, and intervals from copies are wider than needed.
+        Whether rows to predict lack entries as the training rows do, or whatever they may. With
+        "any", and for estimators without `predict(X, return_std=True)`, scales are learned from
+        three more copies of every row with a random share of its entries hidden, up to 90 %. Where
+        an entry is missing because of its own value, hidden entries are not like it, and intervals
+        from copies are wider than needed.
     method : {"refit", "cv+"}, default="refit"
-        "refit" predicts by a model of all rows and takes the quantile of residuals out of fold; nothing is guaranteed
-        for finite samples. "cv+" [1]_ keeps the models of the folds; coverage is at least 2 level - 1 on average over
-        rows like those of training.
+        "refit" predicts by a model of all rows and takes the quantile of residuals out of fold;
+        nothing is guaranteed for finite samples. "cv+" [1]_ keeps the models of the folds; coverage
+        is at least 2 level - 1 on average over rows like those of training.
     cv : int, default=5
         Folds.
     lower_bound : float, "observed" or None, default=None
-        Below which no end lies: a number, such as 0 for prices, or the smallest target of training. None is no bound.
+        Below which no end lies: a number, such as 0 for prices, or the smallest target of training.
+        None is no bound.
     random_state : int, RandomState or None, default=None
         Draws folds and masks. None is a fixed draw.
 
@@ -105,36 +108,40 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     encoder_ : TableEncoder or None
         Makes numbers of the columns of a frame for it.
     scores_ : ConformalScores
-        Of rows and of copies, in arrays of shape (N,): `scores_`, residuals out of fold over their scales;
-        `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy.
+        Of rows and of copies, in arrays of shape (N,): `scores_`, residuals out of fold over their
+        scales; `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy.
     score_fold_ : ndarray of int of shape (N,)
     deviation_ : PredictiveDeviation or None
-        The regression of squared residuals on log variance, number missing, prediction and squared prediction; None
-        where the estimator's own standard deviation is the scale.
+        The regression of squared residuals on log variance, number missing, prediction and squared
+        prediction; None where the estimator's own standard deviation is the scale.
     prediction_mean_, prediction_scale_ : float
         Mean and standard deviation of predictions out of fold, in which `deviation_` takes them.
     power_ : TargetPower or None
         What the target is transformed by; ends are transformed back.
     interval_scores_ : dict of str to float
-        By base that was tried, mean widths of intervals out of fold, plus 2 / (1 - level) times how far outside the
-        target is. Another base than the first is taken where it is better by more than a standard error.
+        By base that was tried, mean widths of intervals out of fold, plus 2 / (1 - level) times how
+        far outside the target is. Another base than the first is taken where it is better by more
+        than a standard error.
     least_ : float or None
         Below which no end lies.
     n_features_in_ : int
 
     Notes
     -----
-    Coverage for every mask and any distribution cannot be guaranteed without infinite intervals [2]_: coverage by
-    number missing is measured, in the page on uncertainty. Costs `cv` + 1 fits of the estimator, and as many of the
-    Gaussian, which starts from the one of all rows; the default as many of each base that it tries. The power
-    transformation is Yeo and Johnson's, of a power between 0 and 2, and straight beyond the targets of training.
+    Coverage for every mask and any distribution cannot be guaranteed without infinite intervals
+    [2]_: coverage by number missing is measured, in the page on uncertainty. Costs `cv` + 1 fits of
+    the estimator, and as many of the Gaussian, which starts from the one of all rows; the default
+    as many of each base that it tries. The power transformation is Yeo and Johnson's, of a power
+    between 0 and 2, and straight beyond the targets of training.
 
     References
     ----------
-    .. [1] R. F. Barber, E. J. Candes, A. Ramdas, R. J. Tibshirani, "Predictive inference with the jackknife+", 2021.
-    .. [2] M. Zaffran, J. Josse, Y. Romano, A. Dieuleveut, "Predictive uncertainty quantification with missing
-       covariates", 2024, arXiv 2405.15641.
-    .. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes, A. Ramdas, "Conformal prediction under covariate shift", 2019.
+    .. [1] R. F. Barber, E. J. Candes, A. Ramdas, R. J. Tibshirani, "Predictive inference with the
+       jackknife+", 2021.
+    .. [2] M. Zaffran, J. Josse, Y. Romano, A. Dieuleveut, "Predictive uncertainty quantification
+       with missing covariates", 2024, arXiv 2405.15641.
+    .. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes, A. Ramdas, "Conformal prediction under
+       covariate shift", 2019.
 
     Examples
     --------
@@ -197,11 +204,13 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             A frame with columns that are not numbers goes to the estimator as it is.
         y : array-like of shape (n,)
         groups : array-like of shape (n,), default=None
-            To which person, place or batch a row belongs, as numbers or text: folds leave out whole groups, so that
-            residuals are those of rows of new groups. An estimator whose `fit` takes groups is told of them.
+            To which person, place or batch a row belongs, as numbers or text: folds leave out whole
+            groups, so that residuals are those of rows of new groups. An estimator whose `fit`
+            takes groups is told of them.
         likelihood_ratio : array-like of shape (n,), default=None
-            How much denser rows to predict are than training rows at each training row, up to a factor: scores weigh
-            so [3]_. For a known shift of the columns; the estimator is fitted as without it.
+            How much denser rows to predict are than training rows at each training row, up to a
+            factor: scores weigh so [3]_. For a known shift of the columns; the estimator is fitted
+            as without it.
 
         Returns
         -------
@@ -359,13 +368,14 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         level : float, sequence of floats or None, default=None
             Coverage asked for, between 0 and 1; None is that of the constructor.
         likelihood_ratio : array-like of shape (m,), default=None
-            The same of these rows, in the units of `fit`; None is the mean of the training rows' ratios.
+            The same of these rows, in the units of `fit`; None is the mean of the training rows'
+            ratios.
 
         Returns
         -------
         intervals : ndarray of shape (m, 2), or (m, levels, 2) for a sequence of levels
-            Lower and upper ends. Each tail is calibrated apart, so that a skewed target has skewed intervals; ends are
-            infinite where training rows are too few for the level.
+            Lower and upper ends. Each tail is calibrated apart, so that a skewed target has skewed
+            intervals; ends are infinite where training rows are too few for the level.
         """
         levels = check_levels(self.level if level is None else level)
         return skewed_intervals_at(levels, self._ends(X, likelihood_ratio))
@@ -381,13 +391,14 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         level : float or sequence of floats, default=(0.1, 0.5, 0.9)
             Shares of the target that are to be below, between 0 and 1.
         likelihood_ratio : array-like of shape (m,), default=None
-            The same of these rows, in the units of `fit`; None is the mean of the training rows' ratios.
+            The same of these rows, in the units of `fit`; None is the mean of the training rows'
+            ratios.
 
         Returns
         -------
         quantiles : ndarray of shape (m, levels), or (m,) for one float
-            None is below that of a smaller level. Those of .05 and .95 are the ends of the interval of level .9;
-            infinite where training rows are too few for the level.
+            None is below that of a smaller level. Those of .05 and .95 are the ends of the interval
+            of level .9; infinite where training rows are too few for the level.
         """
         return quantiles_at(check_levels(level), self._ends(X, likelihood_ratio))
 

@@ -34,24 +34,25 @@ from lacunar.uncertainty.masks import (
 class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # type: ignore[misc]
     """Sets of classes around any classifier with probabilities that takes missing values.
 
-    A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold
-    over rows that lack about as many entries.
+    A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the
+    row) out of fold over rows that lack about as many entries.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
-        With `fit`, `predict` and `predict_proba`, taking missing values. None is `KarmaClassifier()`.
+        With `fit`, `predict` and `predict_proba`, taking missing values. None is
+        `KarmaClassifier()`.
     level : float, default=0.9
         Coverage asked for.
     condition : {"missing", "class", "auto"}, default="missing"
-        Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries,
-        whatever their class, or also of those of every single class. With "missing" a rare class may be covered far
-        less than the others. With "auto" every class with rows enough for the level is covered so, and those with
-        fewer together.
+        Of which rows a share of `level` is to have its class in the set: of those that lack about
+        as many entries, whatever their class, or also of those of every single class. With
+        "missing" a rare class may be covered far less than the others. With "auto" every class with
+        rows enough for the level is covered so, and those with fewer together.
     masks : {"natural", "any"}, default="natural"
-        Whether rows to predict lack entries as the training rows do, or whatever they may: then three more copies of
-        every row, with a random share of its entries hidden, count too. With "natural" they count where fewer than a
-        hundred rows lack about as many entries.
+        Whether rows to predict lack entries as the training rows do, or whatever they may: then
+        three more copies of every row, with a random share of its entries hidden, count too. With
+        "natural" they count where fewer than a hundred rows lack about as many entries.
     cv : int, default=5
         Stratified folds.
     random_state : int, RandomState or None, default=None
@@ -63,25 +64,28 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         Fitted to all rows.
     classes_ : ndarray of shape (n_classes,)
     scores_ : ConformalScores
-        Of rows and of copies, in arrays of shape (N,): `scores_`, 1 - p of the row's own class out of fold;
-        `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy; `labels_`, places of the rows'
-        classes in `classes_`.
+        Of rows and of copies, in arrays of shape (N,): `scores_`, 1 - p of the row's own class out
+        of fold; `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy;
+        `labels_`, places of the rows' classes in `classes_`.
     n_features_in_ : int
 
     Notes
     -----
     Coverage is measured, in the page on uncertainty, and not guaranteed. Costs `cv` + 1 fits.
 
-    With `condition="class"` a class is in the set if its probability is at least 1 - q, q the quantile among the rows
-    of that class alone [2]_ that lack about as many entries; among all of its rows where those are too few, for the
-    class goes first. A class of n rows with ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
-    With "missing" and "auto" a warning names such classes.
+    With `condition="class"` a class is in the set if its probability is at least 1 - q, q the
+    quantile among the rows of that class alone [2]_ that lack about as many entries; among all of
+    its rows where those are too few, for the class goes first. A class of n rows with ceil(level (n
+    + 1)) > n, eight rows or fewer at level .9, is in every set. With "missing" and "auto" a warning
+    names such classes.
 
     References
     ----------
-    .. [1] M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", 2019.
+    .. [1] M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded
+       error levels", 2019.
     .. [2] V. Vovk, D. Lindsay, I. Nouretdinov, A. Gammerman, "Mondrian confidence machine", 2003.
-    .. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes, A. Ramdas, "Conformal prediction under covariate shift", 2019.
+    .. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes, A. Ramdas, "Conformal prediction under
+       covariate shift", 2019.
 
     Examples
     --------
@@ -134,11 +138,13 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
             A frame with columns that are not numbers goes to the estimator as it is.
         y : array-like of shape (n,)
         groups : array-like of shape (n,), default=None
-            To which person, place or batch a row belongs, as numbers or text: folds leave out whole groups, so that
-            sets are those of rows of new groups. An estimator whose `fit` takes groups is told of them.
+            To which person, place or batch a row belongs, as numbers or text: folds leave out whole
+            groups, so that sets are those of rows of new groups. An estimator whose `fit` takes
+            groups is told of them.
         likelihood_ratio : array-like of shape (n,), default=None
-            How much denser rows to predict are than training rows at each training row, up to a factor: scores weigh
-            so [3]_. For a known shift of the columns; the estimator is fitted as without it.
+            How much denser rows to predict are than training rows at each training row, up to a
+            factor: scores weigh so [3]_. For a known shift of the columns; the estimator is fitted
+            as without it.
 
         Returns
         -------
@@ -207,7 +213,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         level : float or None, default=None
             Coverage asked for, between 0 and 1; None is that of the constructor.
         likelihood_ratio : array-like of shape (m,), default=None
-            The same of these rows, in the units of `fit`; None is the mean of the training rows' ratios.
+            The same of these rows, in the units of `fit`; None is the mean of the training rows'
+            ratios.
 
         Returns
         -------
