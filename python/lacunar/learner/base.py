@@ -425,8 +425,8 @@ class LacunarBase(Explains, TakesMissing):
     def value_of_measuring(self, X: Any, *, cost: Any = None) -> Floats:
         """What a missing entry is expected to tell about the target, if it were measured.
 
-        Of numbers the fall of their variance, under a Gaussian of columns and target. Of labels the mutual information of class and entry, where the rows of
-        every class are a Gaussian.
+        Of numbers the fall of their variance, under a Gaussian of columns and target. Of labels the
+        mutual information of class and entry, where the rows of every class are a Gaussian.
 
         Parameters
         ----------
@@ -438,15 +438,20 @@ class LacunarBase(Explains, TakesMissing):
         Returns
         -------
         value : ndarray of shape (m, d)
-            Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. Of numbers in squared units of y, or where there are several
-            targets the mean of the shares of their variances, as `lowrank.GaussianRegressor` has it; of labels in nats, as `lacunar.uncertainty.value_of_measuring`.
+            Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. Of
+            numbers in squared units of y, or where there are several targets the mean of the shares
+            of their variances, as `lowrank.GaussianRegressor` has it; of labels in nats, as
+            `lacunar.uncertainty.value_of_measuring`.
 
         Notes
         -----
-        Of numbers Cov(x_j, y | row)^2 / Var(x_j | row), of labels I(class; x_j | row), exact under the model; of a category the level that tells most. The model
-        is of full Gaussians up to 100 columns (a category counts a column a level), learned from 100,000 entries at most, and of low rank beyond. Where training
-        rows with entries hidden are predicted better after one order of the columns for all rows, the value is that of a row that shows nothing: Cov(x_j, y)^2 /
-        Var(x_j), or I(class; x_j). Several entries at once, and averages over resampled rows: `lacunar.uncertainty.value_of_measuring`.
+        Of numbers Cov(x_j, y | row)^2 / Var(x_j | row), of labels I(class; x_j | row), exact under
+        the model; of a category the level that tells most. The model is of full Gaussians up to 100
+        columns (a category counts a column a level), learned from 100,000 entries at most, and of
+        low rank beyond. Where training rows with entries hidden are predicted better after one
+        order of the columns for all rows, the value is that of a row that shows nothing: Cov(x_j,
+        y)^2 / Var(x_j), or I(class; x_j). Several entries at once, and averages over resampled
+        rows: `lacunar.uncertainty.value_of_measuring`.
         """
         check_is_fitted(self)
         price = check_prices(cost, self.n_features_in_)

@@ -447,7 +447,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return logs if extra is None else extra.softened(self._lacking(view), logs)
 
     def predict_set(self, X: Any, level: float = 0.9, *, condition: Condition = "missing") -> NDArray[np.bool_]:
-        """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a share of `level` has its class in the set.
+        """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a
+        share of `level` has its class in the set.
 
         Parameters
         ----------
@@ -455,9 +456,10 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         level : float, default=0.9
             Coverage asked for.
         condition : {"missing", "class", "auto"}, default="missing"
-            Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries, whatever their class, or also of
-            those of every single class. With "missing" a rare class may be covered far less than the others. With "auto" every class with rows enough for
-            the level is covered so, and those with fewer together.
+            Of which rows a share of `level` is to have its class in the set: of those that lack
+            about as many entries, whatever their class, or also of those of every single class.
+            With "missing" a rare class may be covered far less than the others. With "auto" every
+            class with rows enough for the level is covered so, and those with fewer together.
 
         Returns
         -------
@@ -466,11 +468,15 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
         Notes
         -----
-        Classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold (Sadinle, Lei and Wasserman 2019) among rows that
-        lack about as many entries: measured, not guaranteed. Rows that lack more, or other columns, than nearly all training rows have the quantile of copies
-        of training rows with further entries hidden. With `condition="class"` every class has a quantile of its own, among its own rows (Vovk,
-        Lindsay, Nouretdinov and Gammerman 2003) that lack about as many entries, or among all of its rows where those are too few. A class of n rows with
-        ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set; with "missing" and "auto" a warning names such classes.
+        Classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of
+        fold (Sadinle, Lei and Wasserman 2019) among rows that lack about as many entries: measured,
+        not guaranteed. Rows that lack more, or other columns, than nearly all training rows have
+        the quantile of copies of training rows with further entries hidden. With
+        `condition="class"` every class has a quantile of its own, among its own rows (Vovk,
+        Lindsay, Nouretdinov and Gammerman 2003) that lack about as many entries, or among all of
+        its rows where those are too few. A class of n rows with ceil(level (n + 1)) > n, eight rows
+        or fewer at level .9, is in every set; with "missing" and "auto" a warning names such
+        classes.
         """
         level = check_level(level)
         if condition not in CONDITIONS:
