@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
 
 import matplotlib
@@ -17,6 +18,7 @@ matplotlib.use("Agg")
 threadpool_limits(1)  # examples are small, and BLAS threads wait for one another on a busy machine
 
 sys.path.insert(0, str(Path(__file__).parent))
+from markup import llms_txt, within_reach  # noqa: E402
 
 project, author, release = "lacunar", "the lacunar developers", lacunar.__version__
 extensions = [
@@ -25,8 +27,11 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
+copybutton_selector = "div:not(.highlight-output):not(.highlight-text):not(.highlight-none) > div.highlight pre"
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True
 html_math_renderer = "mathml"  # drawn by the browser itself: neither a script nor a font comes from elsewhere
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -153,7 +158,23 @@ def _pictures(app):
             plt.close("all")
 
 
+def _reach(app, page, template, context, doctree):
+    if "body" in context:
+        context["body"] = within_reach(context["body"])
+
+
+def _llms(app, exception):
+    """llms.txt: what the site holds, page by page."""
+    if exception is None and app.builder.name == "html":
+        env = app.env
+        titles = {page: title.astext() for page, title in env.titles.items()}
+        text = llms_txt(project, metadata(project)["Summary"], "index", env.toctree_includes, titles)
+        Path(app.outdir, "llms.txt").write_text(text, encoding="utf-8")
+
+
 def setup(app):
+    app.connect("html-page-context", _reach)
+    app.connect("build-finished", _llms)
     app.connect("builder-inited", _pictures)
     app.add_html_math_renderer("mathml", _formula(False), _formula(True))
     app.connect("autodoc-skip-member", _skip)

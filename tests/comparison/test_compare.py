@@ -195,6 +195,11 @@ def test_regions_of_the_report_take_the_keyboard_and_cells_name_their_rows(probl
         assert 'tabindex="0"' in tag
         assert 'role="region"' in tag
         assert re.search(r'aria-label="[^"]+"', tag)
+    for name in ("id", "aria-label"):  # each once: figures have a label, and the region and the drawing inside it
+        values = re.findall(rf'<(?!figure|svg)[^>]*\b{name}="([^"]+)"', text)
+        assert len(values) == len(set(values)) > 4
+    references = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', text)
+    assert {a or b for a, b in references} <= set(re.findall(r'\bid="([^"]+)"', text))
     tables = re.findall(r"<table>.*?</table>", text, re.DOTALL)
     assert len(tables) >= 2
     for table in tables:

@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import scipy
@@ -227,7 +228,7 @@ def _missing(results: Results) -> str | None:
     text = " ".join([READ_AUC, *([READ_SHIFT] if len(table[0]) > 3 else []), stars])
     if len(results.problem.y) > _REPORT_ROWS:
         text += f" Computed on {_REPORT_ROWS} rows spread over the table."
-    return section("What being missing says", text, text_table("Columns with most missing entries", *table))
+    return section("What being missing says", text, text_table("What gaps are foreseen by and say", *table))
 
 
 def _by_missing(results: Results) -> str | None:
@@ -533,6 +534,7 @@ def svg_of(figure: Any, title: str, description: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     for size in ("height", "width"):
         svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1f{crc32(title.encode())}-", svg)  # figures of one page share no ids
     colours = rf"(fill|stroke): #({'|'.join(_INKS)})"
     svg = re.sub(colours, lambda match: f"{match[1]}: var(--{_INKS[match[2]]})", svg)
     # Glyphs that name no colour are black, which a dark page swallows.

@@ -192,7 +192,7 @@ class MissingnessReport:
             for j in order[:_COLUMNS]
         ]
         heading = ["gaps of", "AUC", "p", "missing where (AUC of that alone)"]
-        caption = _shown_of(len(rows), len(order), "column", "most missing first")
+        caption = _shown_of(len(rows), len(order), "column", "foreseen, most missing first")
         return hypertext.section("What foresees gaps", READ_AUC, hypertext.table_of(caption, heading, rows))
 
     def _foreseers(self, column: int) -> str:
@@ -216,7 +216,7 @@ class MissingnessReport:
             ]
             for j in order[:_COLUMNS]
         ]
-        caption = _shown_of(len(rows), len(order), "column", "most missing first")
+        caption = _shown_of(len(rows), len(order), "column", "beside the target, most missing first")
         heading = ["column", "excess", "p", "change at +1 sd"]
         return hypertext.section(
             "What gaps say of the target", READ_SHIFT, hypertext.text_table(caption, heading, rows)
