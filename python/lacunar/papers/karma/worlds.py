@@ -163,8 +163,8 @@ def make_rank_conflict(copies: int = 1) -> Bunch:
     """The matrix (1): Problem G, the completion of least rank, leaves the label of its last row
     open, though every row says its own.
 
-    Three kinds of rows, [1, *, 1, *], [*, -1, *, -1] and [1, -1, 1, -1] with labels 1, -1 and 1,
-    and one row of the first kind without a label. No completion of the labelled matrix has rank
+    Three kinds of rows, `[1, *, 1, *]`, `[*, -1, *, -1]` and `[1, -1, 1, -1]` with labels 1, -1 and
+    1, and one row of the first kind without a label. No completion of the labelled matrix has rank
     one, and those of rank two disagree. O(copies).
 
     Parameters
