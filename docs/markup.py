@@ -6,14 +6,19 @@ from itertools import count
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 # What lacunar.css and the theme let scroll sideways, and what it is called there.
 _SCROLLING = re.compile(r'<div class="(?:pst-scrollable-table-container|output_subarea output_html [^"]*)"')
+# A thumbnail of the gallery, over which lies a link whose words are hidden.
+_THUMBNAIL = re.compile(r'(src="[^"]*_thumb[^"]*" />\s*<p><a [^>]*)(><span class="doc">([^<]*)</span>)')
 
 
 def within_reach(body):
-    """Regions that scroll take the keyboard under a name of their own, and cells that head a row or a column say so."""
+    """A page's HTML, where regions that scroll take the keyboard under a name of their own, links of thumbnails have words, and cells
+    that head a row or a column say so.
+    """
     numbers = count(1)
     body = _SCROLLING.sub(
         lambda match: f'{match[0]} tabindex="0" role="region" aria-label="Table {next(numbers)}"', body
     )
+    body = _THUMBNAIL.sub(r'\1 aria-label="\3"\2', body)
     body = re.sub(r'<math(?=[^>]* display="block")', '<math tabindex="0"', body)
     return _TABLE.sub(lambda match: _with_heads(match[0]), body)
 

@@ -44,6 +44,14 @@ def test_what_scrolls_takes_the_keyboard_under_its_own_name():
     assert re.findall(r'<math(?: tabindex="0")?', done) == ['<math tabindex="0"', "<math"]
 
 
+def test_links_of_thumbnails_have_words():
+    thumbnail = """<div class="sphx-glr-thumbcontainer"><img alt="" src="../_images/sphx_glr_a_thumb.png" />
+<p><a class="reference internal" href="a.html"><span class="doc">Blocks &quot;off&quot;</span></a></p></div>"""
+    assert '<a class="reference internal" href="a.html" aria-label="Blocks &quot;off&quot;">' in markup.within_reach(
+        thumbnail
+    )
+
+
 def test_other_markup_stays():
     page = "<h1>Titles</h1><p>a &lt;th&gt; in text</p><pre>x</pre>"
     assert markup.within_reach(page) == page
