@@ -172,7 +172,6 @@ CASES = [
 NEW_ROWS = 66  # more than the largest batch
 
 
-@pytest.mark.filterwarnings("ignore:the gate of")  # which one of the models keeps nearly shut
 @pytest.mark.parametrize(("name", "method", "n_jobs"), CASES)
 def test_a_row_alone_and_in_a_table(name, method, n_jobs):
     model = fitted(name)

@@ -208,7 +208,6 @@ def other_instances():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:the gate of")  # of the printed SLRM, which few columns close
 @parametrize_with_checks(other_instances(), expected_failed_checks=expected_failures)
 def test_sklearn_contract_of_others(estimator, check):
     check(estimator)

@@ -18,7 +18,7 @@ CPP = sorted([*(ROOT / "cpp").rglob("*.[ch]pp"), *(ROOT / "src").rglob("*.[ch]pp
 
 # Layers from the bottom, by first level below lacunar; a module imports from lower layers and from its own folder only.
 MACHINE = {"_config", "_random", "_threads", "_log", "_typing", "_state", "_lock"}
-BASE = {"encode", "explanation", "hypertext", "kernels"}
+BASE = {"encode", "explanation", "kernels"}
 BETWEEN = {"uncertainty"}  # stands on families, and the one learner on it
 ABOVE = {"impute", "learner", "model_selection", "persistence"}  # which stand on several families
 FRONTS = {"plotting", "cli", "comparison", "distributed", "datasets"}  # on everything, inner modules included

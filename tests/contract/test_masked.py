@@ -175,6 +175,7 @@ def loop_of(table):
 
 
 FUNCTIONS = {
+    "MeasuringLoop.from_rows": lambda table: MeasuringLoop.from_rows(table, Y).model.value_of_measuring(X[:5]),
     "MissingnessDisplay.from_table": lambda table: (
         lacunar.plotting.MissingnessDisplay.from_table(table).ax_.images[0].get_array()
     ),

@@ -22,7 +22,9 @@ FITS = {
     "POPCA, table": lambda parts, labels: fit_popca(POPCA(3, refine=0), parts),
     "POPCA, refined": lambda parts, labels: fit_popca(POPCA(3), parts),
     "POPCA, matrix-free": lambda parts, labels: fit_popca(POPCA(3, solver="matrix-free", random_state=0), parts),
-    "SLRM, EM": lambda parts, labels: fit_slrm(SLRMRegressor(3, max_iter=20, tol=0, random_state=0), parts, labels),
+    "SLRM, EM": lambda parts, labels: fit_slrm(
+        SLRMRegressor(3, lam1="inf", max_iter=20, tol=0, random_state=0), parts, labels
+    ),
     "SLRM, ALS": lambda parts, labels: fit_slrm(
         SLRMRegressor(3, solver="als", max_iter=20, tol=0, random_state=0), parts, labels
     ),
@@ -45,6 +47,13 @@ def test_tasks_a_shard(fit, monkeypatch):
     monkeypatch.setattr(over, "_lanes", lambda: 1)
     labels = np.nan_to_num(Y[:, :1])
     assert tasks(lambda: fit(cut(X, SHARDS), cut(labels, SHARDS))) <= MOST * SHARDS
+
+
+def test_tasks_where_labels_add_directions(monkeypatch):
+    monkeypatch.setattr(over, "_lanes", lambda: 1)
+    labels = cut(np.nan_to_num(Y[:, :1]), SHARDS)
+    model = SLRMRegressor(3, max_iter=20, tol=0, random_state=0)
+    assert tasks(lambda: fit_slrm(model, cut(X, SHARDS), labels)) <= 4 * MOST * SHARDS  # five folds, ten steps each
 
 
 def test_tasks_where_every_shard_has_a_thread(monkeypatch):

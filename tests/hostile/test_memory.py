@@ -100,11 +100,17 @@ def test_a_start_that_fails_is_none(name):
 
 @pytest.mark.parametrize(
     ("model", "most"),
-    [(POPCA(3, random_state=0), 10), (SLRMRegressor(3, max_iter=2, random_state=0), 12)],
-    ids=["POPCA", "SLRMRegressor"],
+    [
+        (POPCA(3, random_state=0), 10),
+        (SLRMRegressor(3, lam1="inf", max_iter=2, random_state=0), 12),
+        (SLRMRegressor(3, max_iter=2, random_state=0), 24),
+    ],
+    ids=["POPCA", "SLRMRegressor, no labels", "SLRMRegressor"],
 )
 def test_one_copy_of_the_entries(model, most):
-    """Bytes an entry beside the table in float64, at the peak of a fit."""
+    """Bytes an entry beside the table in float64, at the peak of a fit; labels that choose directions take a second table, with
+    themselves as a further column.
+    """
     indices = np.tile(np.arange(200, dtype=np.int32), 40_000)
     values = RNG.normal(size=indices.size) + np.repeat(RNG.normal(size=40_000), 200)
     table = Observed(np.arange(0, indices.size + 1, 200), indices, values, (40_000, 200))

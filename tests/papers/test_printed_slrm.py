@@ -15,8 +15,6 @@ from lacunar.lowrank.em import first_basis
 from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 from lacunar.persistence import load_model, save_model
 
-GATED = pytest.mark.filterwarnings("ignore:the gate of")
-
 
 def printed(seed=0, n=60, D=24, d=3):
     """Rows, labels and a start for the printed algorithms: nothing centred, some rows with fewer entries than directions."""
@@ -39,7 +37,6 @@ ALL = {
 }
 
 
-@GATED
 @pytest.mark.parametrize("more", [{}, {"delta": 3.0}, {"constant_rounds": 7}])
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("seed", range(5))
@@ -94,7 +91,6 @@ def test_slrm_learns_where_its_gate_is_open():
     assert np.mean((complete - a[900:] @ U.T) ** 2) < 0.5 * np.mean((a[900:] @ U.T) ** 2)
 
 
-@GATED
 def test_without_rows_to_validate_on_the_last_iterate_is_kept():
     X, y, start = printed()
     longer = PrintedSLRM(3, max_iter=3, validate=None, U0=start).fit(X, y)
@@ -140,7 +136,6 @@ def test_containers_copies_and_files_do_not_matter(name, tmp_path):
     assert model.predict(np.full((1, 24), np.nan)) == 0
 
 
-@GATED
 def test_what_does_not_fit_is_refused():
     X, y, start = printed()
     for inputs, message in (
@@ -244,7 +239,6 @@ def test_a_stream_goes_on_from_a_file_and_batches_are_its_parts(tmp_path):
         model.partial_fit(X, y, X_val=X)
 
 
-@GATED
 def test_a_step_too_large_is_named():
     X, y, start = printed()
     with pytest.raises(ValueError, match="rho=10 they overflow"):

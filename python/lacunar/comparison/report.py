@@ -29,7 +29,9 @@ from lacunar.comparison.comparison import Comparison, Score
 from lacunar.comparison.problem import Problem
 from lacunar.comparison.rival import chances
 from lacunar.comparison.words import cells, headings, measured, number, summary
-from lacunar.hypertext import (
+from lacunar.learner.importance import permutation_importance
+from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
+from lacunar.uncertainty.hypertext import (
     facts_list,
     row_name,
     scrolling,
@@ -40,8 +42,6 @@ from lacunar.hypertext import (
     whole_page,
     write_whole,
 )
-from lacunar.learner.importance import permutation_importance
-from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
 from lacunar.uncertainty.mechanisms import MaskEvidence, mask_evidence, numbered, target_numbers
 from lacunar.uncertainty.report import READ_AUC, READ_SHIFT
 from lacunar.uncertainty.shift import evenly

@@ -136,7 +136,8 @@ class SLRMRegressor(SubspaceRegression):
     rows on "em" begins at the model of a sample of rows with 2,000 entries a column, and ends where
     labels of the sample that are held out gain less than 1e-4 of their error; rows are drawn by a
     hash of what they hold, so that neither their order nor how they are stored matters.
-    `lam1="auto"` adds at most five times ten steps on the rows, or the sample.
+    `lam1="auto"` adds at most five times ten steps on the rows, or the sample; where labels gain,
+    the fit holds a second copy of the entries, with labels as further columns.
 
     References
     ----------

@@ -17,6 +17,7 @@ from lacunar.lowrank.parts import RowParts
 from lacunar.lowrank.regression import Labelled, latent_labelled
 from lacunar.lowrank.ridge import Alpha, LabelFit, fit_labels
 from lacunar.observed import Observed
+from lacunar.observed.memory import mark_private
 
 LABEL_WEIGHT = 0.1  # lambda_1 of (5) with which labels choose directions, in standard deviations of y
 LABEL_STEPS = 10  # of EM at most, from the subspace without labels
@@ -53,9 +54,18 @@ def append_labels(part: Labelled, weights: Floats) -> Observed:
     """
     rows, y = part
     known = ~np.isnan(y)
-    labels = sp.csr_array(((weights * y)[known], np.nonzero(known)), shape=y.shape)
-    both = sp.hstack([rows.to_scipy(), labels], format="csr")
-    return Observed(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
+    counts = known.sum(axis=1)
+    indptr = rows.indptr + np.append(0, np.cumsum(counts))
+    at_rows, targets = np.nonzero(known)
+    first = indptr[1:] - counts  # where the labels of a row begin: behind its entries
+    places = first[at_rows] + np.arange(len(at_rows)) - (np.cumsum(counts) - counts)[at_rows]
+    entries = np.ones(indptr[-1], dtype=bool)
+    entries[places] = False
+    indices, values = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
+    indices[entries], values[entries] = rows.indices, rows.values
+    indices[places], values[places] = rows.shape[1] + targets, (weights * y)[known]
+    shape = (len(y), rows.shape[1] + y.shape[1])
+    return Observed._trusted(mark_private(indptr), mark_private(indices), mark_private(values), shape)
 
 
 def with_label_columns(fit: Fit, weights: Floats) -> LowRankGaussian:

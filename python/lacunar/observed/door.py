@@ -453,7 +453,7 @@ def _array_of(y: Any, multi_output: bool) -> NDArray[Any]:
 
 def _one_target(y: Any) -> Any:
     """Labels as they came; ValueError where they have several columns."""
-    shape = np.shape(y)
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape  # sklearn's checks pass what NumPy may only convert
     if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
             f"y should be a 1d array, one target a row; got shape {shape}. Fit one model for each column; "

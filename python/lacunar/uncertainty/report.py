@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar import hypertext
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.observed.cells import counted, cut, listed
+from lacunar.uncertainty import hypertext
 from lacunar.uncertainty.foresight import Foresight
 
 _COLUMNS, _PATTERNS, _NAMES = 50, 20, 6  # that a page shows; and columns that one pattern names
