@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, Observed, save_model
-from lacunar.comparison.reading import write_whole
 from lacunar.observed import write_batches
 from lacunar.observed.container import _mode_after, read_archive, read_npz, write_archive
+from lacunar.uncertainty.hypertext import write_whole
 
 
 @pytest.fixture
