@@ -143,8 +143,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
             groups is told of them.
         likelihood_ratio : array-like of shape (n,), default=None
             How much denser rows to predict are than training rows at each training row, up to a
-            factor: scores weigh so [3]_. For a known shift of the columns; the estimator is fitted
-            as without it.
+            factor: scores weigh so (Tibshirani et al. 2019). For a known shift of the columns; the
+            estimator is fitted as without it.
 
         Returns
         -------
