@@ -40,8 +40,8 @@ class AtStep(SLRMRegressor):
 
 def test_a_worker_that_dies_between_steps_is_survived(client):
     X, Y = problem()
-    model = AtStep(3, random_state=0, max_iter=6, tol=0.0)
-    alone = SLRMRegressor(3, random_state=0, max_iter=6, tol=0.0).fit(X, Y)
+    model = AtStep(3, lam1="inf", random_state=0, max_iter=6, tol=0.0)
+    alone = SLRMRegressor(3, lam1="inf", random_state=0, max_iter=6, tol=0.0).fit(X, Y)
     whole = fit_slrm(model, cut(X, 6), cut(Y, 6))
     victims = []
 

@@ -291,10 +291,10 @@ def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _aligned(argument: Any) -> Any:
-    """Arrays, alone or in tuples, where compiled loops can read them: those that came over the network may begin at any byte."""
+    """Arrays, alone or in tuples and lists, where compiled loops can read them: those that came over the network may begin at any byte."""
     if isinstance(argument, np.ndarray):
         return np.require(argument, requirements="A")
-    if isinstance(argument, tuple):
+    if isinstance(argument, tuple | list):
         members = [_aligned(member) for member in argument]
-        return type(argument)(*members) if hasattr(argument, "_fields") else tuple(members)
+        return type(argument)(*members) if hasattr(argument, "_fields") else type(argument)(members)
     return argument
