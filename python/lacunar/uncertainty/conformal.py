@@ -180,14 +180,15 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         rare = place(n_rows, level) > n_rows
         quantiles = self.of_classes(n_missing, level, n_classes, own)
         if rare.any():
-            shared = self._among(rare[self.labels_]).quantiles(n_missing, level, own=own)
+            shared = self._among(np.isin(self.labels_, np.flatnonzero(rare))).quantiles(n_missing, level, own=own)
             usual = self.quantiles(n_missing, level, own=own)
             quantiles[:, rare] = np.where(np.isfinite(shared), shared, usual)[:, None]
         return quantiles
 
     def class_rows(self, n_classes: int) -> Ints:
         """How many rows (c,) every class has, without copies."""
-        return np.bincount(self.labels_[~self.copied_], minlength=n_classes)
+        labels = self.labels_[~self.copied_]
+        return np.array([np.sum(labels == k) for k in range(n_classes)])  # bincount trusts labels of a file
 
     def conditional(
         self, condition: Condition, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None
