@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lacunar._answers import ColumnTable
 from lacunar._typing import Floats
+from lacunar.observed.door import is_missing
 
 __all__ = ["Explanation"]
 
@@ -221,9 +222,7 @@ def missing_cells(data: NDArray[Any]) -> NDArray[np.bool_]:
     """Which cells (m, d) are missing: NaN among numbers, None, NaN and the like among objects."""
     if data.dtype.kind == "f":
         return np.asarray(np.isnan(data))
-    return np.array([[cell is None or bool(cell != cell) for cell in row] for row in data], dtype=bool).reshape(
-        data.shape
-    )
+    return np.array([[is_missing(cell) for cell in row] for row in data], dtype=bool).reshape(data.shape)
 
 
 def named_outputs(names: Iterable[Any] | None, n: int) -> list[str]:

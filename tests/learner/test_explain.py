@@ -201,3 +201,14 @@ def test_shap_takes_an_explanation(monkeypatch):
 
 def test_answers_are_those_of_a_moment():
     assert all(hasattr(cls.explain, "__wrapped__") for cls in (LacunarClassifier, LacunarRegressor))
+
+
+def test_cells_of_a_nullable_type_are_missing_where_they_are():
+    """pandas' NA is neither true nor false."""
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0] * 20, "flag": pd.array([True, None, False] * 20, dtype="boolean")})
+    model = LacunarRegressor(members=["linear"], cv=2).fit(X, np.arange(60.0))
+    explained = model.explain(X[:3])
+    np.testing.assert_array_equal(
+        explained.summary()["missing"], np.where(np.array(explained.summary()["feature"]) == "flag", 1 / 3, 0)
+    )
+    assert "flag" in repr(explained)

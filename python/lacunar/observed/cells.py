@@ -157,7 +157,7 @@ def tidied(cell: Any) -> Any:
 
 def label_of(cell: Any) -> str:
     """A cell as the name of a category: whole numbers have no point, what is missing is empty."""
-    if cell is None or cell != cell:
+    if is_missing(cell):
         return ""
     return str(int(cell) if isinstance(cell, float | np.floating) and cell.is_integer() else cell)
 

@@ -576,8 +576,7 @@ def read_id(value: Any, name: str) -> Hashable:
         ) from None
     if not sound:
         raise ValueError(
-            f"{name} must be an id, not NaN, infinity or None; got {value!r}. Drop observations without a row or "
-            "column."
+            f"{name} must be an id, not NaN, infinity or None; got {value!r}. Give it an id, or leave it out."
         )
     known: Hashable = value
     return known
