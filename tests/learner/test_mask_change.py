@@ -264,3 +264,17 @@ def test_intervals_rest_on_values_where_training_masks_no_longer_hold(tmp_path):
     save_model(model, tmp_path / "model")
     with pytest.warns(UserWarning, match="lack other entries"):
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(rows), interval)
+
+
+def test_a_level_never_seen_is_neither_missing_nor_a_larger_value():
+    """It is warned of by name as a level; of masks and values there is nothing to say."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=300), "city": rng.choice(["Bern", "Oslo", "Rome"], 300)})
+    y = X["x"] + rng.normal(size=300)
+    X = X.mask(rng.random(X.shape) < 0.2)
+    model = LacunarRegressor(members=["linear", "boosting"], random_state=0).fit(X, y)
+    new = X.assign(city=X["city"].mask(X["city"].notna() & (rng.random(300) < 0.3), "Vaduz"))
+    assert warned(model.predict, new) == []
+    with pytest.warns(UserWarning, match="'Vaduz' in .* cells of column 'city'"):
+        model.predict(new)
+    assert warned(model.predict, new.assign(x=np.where(rng.random(300) < 0.7, np.nan, 0.0)))

@@ -272,7 +272,7 @@ class LacunarBase(Explains, TakesMissing):
             batch = np.arange(first, min(first + BATCH, table.n))
             remarks.rows = batch
             view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch), remarks)
-            compared.append(view.T[-first % step :: step])
+            compared.append(self.views_.comparable(view.T[-first % step :: step]))
             answers.append(answer(view))
         remarks.warn()
         absent = [str(name) for name in absent_columns(self, X)]  # which were warned of by name
@@ -283,7 +283,7 @@ class LacunarBase(Explains, TakesMissing):
         differences = self.masks_.differences(T, self._column_names(), absent)
         if differences:
             warn_user(
-                f"the rows to predict lack other entries than the training rows did, by a comparison of {len(T)} of them: {'; '.join(dict.fromkeys(differences))}. Where only "
+                f"the rows to predict lack other entries than the training rows did, or hold other values, by a comparison of {len(T)} of them: {'; '.join(dict.fromkeys(differences))}. Where only "
                 "observed values differ, the values themselves may have changed rather than which of them are missing. Predictions, probabilities and intervals "
                 "were learned from rows whose entries are missing as they were in training, and may be far off: train on rows like these.",
                 once_of=self.masks_,

@@ -107,7 +107,7 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
     def differences(self, T: Floats, names: list[str], absent: Collection[str] = ()) -> list[str]:
         """What of a batch (m, t) differs from training beyond chance, in words, the most certain first; [] if nothing.
 
-        Columns that are absent as a whole are not compared.
+        Columns that are absent as a whole are not compared. An entry of inf is observed, and has no rank among those of training.
         """
         compared = self.compare(T)
         if compared is not None and absent:
@@ -170,12 +170,12 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
         return Sums(np.array([self.n_]), self.missing_, self.together_, *self.powers_)
 
     def _scores(self, T: Floats) -> Floats:
-        """Ranks of observed values among those of training (m, p), from -1 to 1; 0 where an entry is missing."""
+        """Ranks of observed values among those of training (m, p), from -1 to 1; 0 where an entry is missing, or inf."""
         scores = np.empty((len(T), len(self.paired_)))
         for place, j in enumerate(self.paired_):
             knots, column = self.knots_[place], T[:, j]
             below = np.searchsorted(knots, column, "left") + np.searchsorted(knots, column, "right")
-            scores[:, place] = np.where(np.isnan(column), 0.0, below / _KNOTS - 1)
+            scores[:, place] = np.where(np.isfinite(column), below / _KNOTS - 1, 0.0)
         return scores
 
     def _sums(self, T: Floats) -> Sums:

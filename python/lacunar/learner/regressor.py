@@ -458,7 +458,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         def answers(view: View) -> Floats:
             nonlocal changed
             if by_value and len(view.T) >= FEWEST_ROWS:  # the last few rows of many are as those before
-                changed = self.masks_.values_changed(view.T)
+                changed = self.masks_.values_changed(self.views_.comparable(view.T))
             spreads = self._value_spreads(view) if changed else self._spreads(view)
             return np.stack(list(map(answer, spreads)), axis=1)
 

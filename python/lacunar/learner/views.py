@@ -416,6 +416,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def _unseen(self, T: Floats) -> NDArray[np.bool_]:
         return np.asarray(np.array([self._n_levels(j) for j in range(T.shape[1])]) == T)
 
+    def comparable(self, T: Floats) -> Floats:
+        """T with inf for a level that training never had: it is observed, and neither larger nor smaller than those of training."""
+        return np.where(self._unseen(T), np.inf, T)
+
     def averaged(self, view: View, predict: Callable[[View], Floats], *, logs: bool) -> Floats:
         """Predictions of a view; of rows with an unseen level the mean over the levels of training, each counted once.
 
@@ -508,6 +512,6 @@ def _warn_of_dropped(encoder: TableEncoder, used: set[int]) -> None:
     dropped = [str(name) for j, (name, kind) in columns if kind == "dropped" and j not in used]
     if dropped:
         warn_user(
-            f"columns of text with more than {MOST_LEVELS} different values are left out as identifiers, or text that tells nothing of the target: "
+            f"columns of text with more than {MOST_LEVELS} different values, or nearly as many as rows, are left out as identifiers, or text that tells nothing of the target: "
             f"{', '.join(dropped[:10])}{' ...' if len(dropped) > 10 else ''}. Make numbers of them if they say something.",
         )
