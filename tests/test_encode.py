@@ -383,3 +383,18 @@ def test_complex_numbers_are_refused_with_their_place(column):
         TypeError, match=r"column 'c' must hold numbers, text or dates; got .*j.* in row [01]. Complex data not"
     ):
         TableEncoder().fit(pd.DataFrame({"c": column}))
+
+
+def test_text_that_hardly_repeats_is_dropped_as_text_of_many_values_is():
+    """45 names in 80 rows are identifiers; in 90 rows, two each, they are categories; missing cells are not counted."""
+    names = [f"name{k}" for k in range(45)]
+    for cells, kind in (
+        (names + names[:35], "dropped"),
+        (names * 2, "category"),
+        (names + names[:35] + [None] * 99, "dropped"),
+    ):
+        X = pd.DataFrame({"name": cells, "x": np.arange(float(len(cells)))})
+        assert TableEncoder(text="drop").fit(X).kinds_ == [kind, "number"]
+        assert TableEncoder().fit(X).kinds_ == ["category", "number"]
+    few = pd.DataFrame({"name": names[:40], "x": np.arange(40.0)})
+    assert TableEncoder(text="drop").fit(few).kinds_ == ["category", "number"]

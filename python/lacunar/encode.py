@@ -56,6 +56,7 @@ _EXAMPLES = {
 _DATE_PARTS = ("days", "month", "day", "weekday")
 _DAY = np.timedelta64(1, "D")
 _HALFWAY = 0.5  # between the 0 and the 1 of two categories
+_FEWEST_OF_TEXT = 40  # categories, from which fewer than two rows each say that they are identifiers or free text
 _SHOWN = 5  # words of a column, and columns, in a warning
 _USUAL = {
     "number": Reading(),
@@ -154,7 +155,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_categories : int, default=100
         A text column with more categories than this is taken for identifiers or free text.
     text : {"error", "drop"}, default="error"
-        What happens to such a column: an error that names it, or it is left out.
+        What happens to such a column: an error that names it, or it is left out. "drop" takes more
+        than 40 categories of fewer than two rows each for text, too.
     handle_unknown : {"other", "missing", "error"}, default="other"
         What a category means that `fit` did not see. "other": an observed one that is none of those
         seen, which is 0 in the columns of all of them, halfway at 0.5 in the one column of two
@@ -497,6 +499,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _categories(self, labels: NDArray[np.object_], name: Any) -> tuple[str, NDArray[np.object_] | None]:
         known = np.array(sorted(set(labels) - {""}), dtype=object)
+        if self.text == "drop" and len(known) > _FEWEST_OF_TEXT and np.count_nonzero(labels != "") < 2 * len(known):
+            return "dropped", None
         if len(known) <= self.max_categories:
             return "category", known
         if self.text == "drop":
