@@ -37,6 +37,11 @@ COLUMNS = {
     "money": ["$5", "$1,200.50"],
     "per cent": ["5%", "12.5 %"],
     "two units": ["5 kg", "7 lb"],
+    "units with and without a blank": ["5 kg", "7kg", "12.5kg"],
+    "money and a number": ["$5", "$1,200.50", "-99"],
+    "numbers and money": ["$5", "7", 9],
+    "money that is owed": ["-$5", "$12", "$ -1,200.50"],
+    "letters of several kinds": ["1A", "1B", "2A"],
     "points": ["1.234", "2.345"],
     "German days": ["31.03.2026", "01.02.2026"],
     "American days": ["03/31/2026", "01/02/2026"],
@@ -83,7 +88,8 @@ def test_the_encoder_and_the_shell_read_alike(name):
 KINDS = {
     "few digits": "number", "digits": "number", "a word among many": "number", "a word among few": "category", "a question mark": "number",
     "decimal commas": "number", "thousands": "number", "blanks": "number", "units": "number", "money": "number", "per cent": "number",
-    "two units": "category", "points": "number", "German days": "date", "American days": "date", "days of several kinds": "datetime",
+    "units with and without a blank": "number", "money and a number": "number", "numbers and money": "category", "money that is owed": "number",
+    "letters of several kinds": "category", "two units": "category", "points": "number", "German days": "date", "American days": "date", "days of several kinds": "datetime",
     "days": "date", "times": "datetime", "a day and a word": "date", "month 13": "category", "words": "category",
     "numbers and a word": "number", "a few numbers and a word": "category", "numbers and missing words": "number", "fractions": "number",
     "decimals": "number", "truth values": "number", "dates and a word": "date", "bytes": "category", "postcodes": "category",
@@ -381,3 +387,8 @@ def test_the_shell_reads_new_rows_as_fit_did(tmp_path):
     assert rows[-1]["day"].tolist() == [pd.Timestamp("2026-03-02")]
     with open(out, newline="") as file:
         assert len(list(csv.reader(file))) == 2
+
+
+def test_numbers_without_the_unit_of_the_others_and_owed_money_are_read():
+    frame = pd.DataFrame({"c": ["-$5", "$12", "$ -1,200.50", "$3", "-99"]}, dtype=object)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(frame)[:, 0], [-5, 12, -1200.5, 3, -99])

@@ -28,8 +28,9 @@ _WORDS = 5  # different words that a column of numbers or dates may hold, and ar
 _LEVELS = 10  # different numbers at least, for it
 _MOSTLY = 0.8  # share of the cells that must be numbers or dates for it
 _UNIT = re.compile(
-    r"(?P<prefix>[$€£¥]?)\s*(?P<number>[-+]?(?:\d|[.,]\d)[\d.,' ]*(?:[eE][-+]?\d+)?)\s*(?P<unit>%|[€$£¥]|(?<=\s)[A-Za-zµ°/]{1,8})?"
+    r"(?:(?P<sign>[-+])(?=[$€£¥]))?(?P<prefix>[$€£¥]?)\s*(?P<number>[-+]?(?:\d|[.,]\d)[\d.,' ]*(?:[eE][-+]?\d+)?)\s*(?P<unit>%|[€$£¥]|[A-Za-zµ°/]{1,8})?"
 )
+_NO_UNIT = ("", "")
 _FORMS = {
     "dmy": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y"),
     "mdy": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
@@ -229,9 +230,9 @@ class Reading:
     def number_text(self, cell: str) -> str | None:
         """The number of a cell as programs write it, None where there is none. A number may lack the unit, and has no other."""
         match = _UNIT.fullmatch(cell.translate(_BLANKS))
-        if match is None or (match["prefix"], match["unit"] or "") not in ((self.prefix, self.unit), ("", "")):
+        if match is None or _unit_of(match) not in ((self.prefix, self.unit), _NO_UNIT):
             return None
-        text = match["number"].strip()
+        text = _digits_of(match)
         if not _SHAPES[self.decimal, self.thousands].fullmatch(text):
             return None
         text = (text.replace(self.thousands, "") if self.thousands else text).replace(self.decimal, ".")
@@ -342,6 +343,15 @@ def learn_readings(
 # -- numbers ----------------------------------------------------------------------------------------------------------------
 
 
+def _unit_of(match: re.Match[str]) -> tuple[str, str]:
+    """The sign of money before a number, and the unit behind it."""
+    return match["prefix"], match["unit"] or ""
+
+
+def _digits_of(match: re.Match[str]) -> str:
+    return (match["sign"] or "") + match["number"].strip()
+
+
 @dataclass
 class _Numbers:
     """Cells of one column that look like numbers, and the marks that all of them allow."""
@@ -354,7 +364,7 @@ class _Numbers:
         matches = {cell: _UNIT.fullmatch(cell.translate(_BLANKS)) for cell in self.column.texts}
         self.cells = {cell: match for cell, match in matches.items() if match}
         self.words = [cell for cell, match in matches.items() if not match]
-        texts = [match["number"].strip() for match in self.cells.values()]
+        texts = [_digits_of(match) for match in self.cells.values()]
         self.marks = [marks for marks in _MARKS if all(_SHAPES[marks].fullmatch(text) for text in texts)]
         self.decimals = {decimal for decimal, _ in self.marks}
         self.plain = all(re.fullmatch(r"[-+]?[0-9]+", text) for text in texts)
@@ -366,13 +376,20 @@ class _Numbers:
             return False
         n_cells = self.column.n_numbers + sum(self.column.texts[cell] for cell in self.cells)
         many = len(self.cells) + self.column.n_different > _LEVELS  # "0", "1", "2", "3+" are categories
-        units = {(match["prefix"], match["unit"] or "") for match in self.cells.values()}
         mostly = 0 < n_cells >= _MOSTLY * self.column.n_cells and len(self.words) <= (_WORDS if many else 0)
-        return bool(self.column.texts) and mostly and len(units) <= 1 and bool(self.marks)
+        return bool(self.column.texts) and mostly and self._have_one_unit(n_cells) and bool(self.marks)
+
+    def _have_one_unit(self, n_cells: int) -> bool:
+        """Whether no two units are mixed, and numbers without one are the fewer, if any has one."""
+        cells_of: Counter[tuple[str, str]] = Counter()
+        for cell, match in self.cells.items():
+            cells_of[_unit_of(match)] += self.column.texts[cell]
+        with_unit = n_cells - cells_of.pop(_NO_UNIT, 0) - self.column.n_numbers
+        return not cells_of or (len(cells_of) == 1 and 2 * with_unit >= n_cells)
 
     def reading(self, marks: tuple[str, str]) -> Reading:
-        unit = next(((match["prefix"], match["unit"] or "") for match in self.cells.values()), ("", ""))
-        return Reading("number", *marks, *unit, words=tuple(self.words))
+        units = {_unit_of(match) for match in self.cells.values()} - {_NO_UNIT}
+        return Reading("number", *marks, *next(iter(units), _NO_UNIT), words=tuple(self.words))
 
 
 def _number_readings(columns: Mapping[_Key, TextColumn], decimal: str | None) -> dict[_Key, Reading]:
