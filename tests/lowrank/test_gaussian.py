@@ -93,6 +93,17 @@ def test_a_warm_start_arrives_at_once():
     assert GaussianRegressor(warm_start=True).fit(X, y).fit(X[:, :3], y).predict(X[:, :3]).shape == (2500,)
 
 
+@pytest.mark.parametrize("outlier", [1e50, 1e100, 1e150])
+@pytest.mark.parametrize("column", [0, None])
+def test_a_warm_start_forgets_the_units_of_an_outlier(outlier, column):
+    X, y = world(n=200)
+    dirty_X, dirty_y = X.copy(), y.copy()
+    (dirty_y if column is None else dirty_X[:, column])[3] = outlier
+    model, cold = GaussianRegressor(warm_start=True), GaussianRegressor().fit(X, y)
+    assert np.isfinite(model.fit(X, y).fit(dirty_X, dirty_y).predict(X, return_std=True)).all()
+    np.testing.assert_allclose(model.fit(X, y).predict(X), cold.predict(X), atol=5e-3)
+
+
 def test_the_value_of_measuring_is_the_fall_of_the_variance():
     X, y = world()
     model = GaussianRegressor().fit(X, y)

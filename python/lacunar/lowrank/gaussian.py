@@ -232,13 +232,13 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         self.location_, self.covariance_ = model
 
     def _start(self, p: int, before: dict[str, Any]) -> Gaussian:
-        """Where EM starts: the model of the fit `before`, in the new units, where it fits; else independent columns."""
-        if "covariance_" not in before or len(before["location_"]) != p or len(before["mean_"]) != len(self.mean_):
+        """Where EM starts: the model of the fit `before`, in standard deviations there as here; else independent columns.
+
+        Units are those of either fit: what an outlier did to the scales of one is no part of the start of the other.
+        """
+        if len(before.get("covariance_", ())) != p:
             return Gaussian(np.zeros(p), np.eye(p))
-        ratio = np.concatenate([before["scale_"] / self.scale_, before["label_scale_"] / self.label_scale_])
-        columns = (before["mean_"] - self.mean_) / self.scale_
-        moved = np.concatenate([columns, (before["label_mean_"] - self.label_mean_) / self.label_scale_])
-        return Gaussian(before["location_"] * ratio + moved, before["covariance_"] * ratio * ratio[:, None])
+        return Gaussian(before["location_"], before["covariance_"])
 
     # -- low rank -----------------------------------------------------------------------------------------------------
 
