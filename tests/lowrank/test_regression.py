@@ -266,3 +266,21 @@ def test_drawn_rows_are_the_same_whatever_their_order_and_type():
     np.testing.assert_array_equal(row_keys(rows.astype(np.float32), labels, 3), keys)
     assert np.abs(np.bincount(folds_of(keys[keys < 0.5], 5)) - (keys < 0.5).sum() / 5).max() < 30
     assert not np.array_equal(row_keys(rows, labels, 4), keys)
+
+
+@pytest.mark.parametrize("correlation", ["shared", "per-column"])
+def test_a_stream_learns_the_means_of_columns_and_labels(correlation):
+    """Rows of a plane that does not meet the means of its first batch, which are what standardising subtracts."""
+    rng = np.random.default_rng(3)
+    a = rng.normal(size=(1700, 4))
+    X = a @ rng.normal(size=(4, 30)) + 20 * rng.normal(size=30)
+    y = a @ rng.normal(size=4) - 5
+    X[rng.random(X.shape) < 0.4] = np.nan
+    model = SLRMOnlineRegressor(4, correlation=correlation, random_state=0)
+    for start in range(0, 1200, 40):
+        model.partial_fit(X[start : start + 40], y[start : start + 40])
+    whole = SLRMOnlineRegressor(4, correlation=correlation, random_state=0).fit(X[:1200], y[:1200])
+    for fitted in (model, whole):
+        assert np.mean((fitted.predict(X[1200:]) - y[1200:]) ** 2) < 1e-5 * np.var(y)
+    bare = SLRMOnlineRegressor(4, standardize=False).fit(X - np.nanmean(X, axis=0), y)
+    assert not bare.mean_.any()  # columns that are taken as they come have no mean to learn

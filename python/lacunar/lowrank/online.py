@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -17,14 +18,17 @@ from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, first_basis
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.regression import SubspaceRegression
-from lacunar.lowrank.ridge import lasso_on_sums
+from lacunar.lowrank.ridge import LabelFit, lasso_on_sums
+from lacunar.lowrank.supervised import append_labels
 from lacunar.lowrank.trackers import PerColumnRls, SharedRls, Trace, forgetting
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.rules import COUNT, Anything, Number, Rule
+from lacunar.observed.columns import scale_columns
+from lacunar.observed.rules import COUNT, Anything, Number, Rule, floats
 
 # On latent coordinates of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
 _RIDGE = 1e-3
+_CONSTANT = 3.0  # of the further column, in standard deviations of the others
 
 
 class SLRMOnlineRegressor(SubspaceRegression):
@@ -57,9 +61,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Passes of `fit`.
     standardize : bool, default=True
         Subtract column means, divide by standard deviations, over observed entries, and clip at 8.
-        In a stream means and deviations, also those of y, are those of the first batch: a column of
-        one value there is divided by the size of that value (at least 1), and one that grows along
-        the stream, as time stamps do, is better passed as differences.
+        In a stream deviations, also that of y, are those of the first batch, and means are learned
+        from there on: a column of one value there is divided by the size of that value (at least
+        1), and one that grows along the stream, as time stamps do, is better passed as differences.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -82,6 +86,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
         Mean and standard deviation of the columns, and whether one is used: not where it was never
         observed (in the first batch), or `fit` saw one value in all rows.
+    first_mean_ : ndarray of shape (D,)
+        Mean of the columns in `fit` or the first batch, to which the stream adds what it learns.
     label_mean_, label_scale_ : ndarrays of shape (1,)
         Mean and standard deviation of y in `fit` or the first batch, the latter 1 where it is
         constant.
@@ -137,6 +143,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     _schema: ClassVar[dict[str, Rule]] = {
         **SubspaceRegression._schema,
         "state_": Anything(),
+        "first_mean_": floats("d"),
         "progressive_mse_": Number(finite=False),
         "n_samples_seen_": COUNT,
     }
@@ -196,10 +203,10 @@ class SLRMOnlineRegressor(SubspaceRegression):
         rows, labels = self._begin(X, y)
         self._check_streamed(labels, "SLRMRegressor")
         rng = generator(self.random_state)
-        tracker = self._start(rows, rng)
+        tracker, extended = self._start(rows, rng), self._with_constant(rows)
         for number in range(self.max_iter):
             order = None if number == 0 else rng.permutation(rows.shape[0])
-            self._weigh(tracker, tracker.run(rows, labels[:, 0].copy(), order), labels[:, 0])
+            self._weigh(tracker, tracker.run(extended, labels[:, 0].copy(), order), labels[:, 0])
         self._store_stream(tracker, rows, labels, refit=True)
         self.n_samples_seen_ = rows.shape[0] * self.max_iter
         return self
@@ -229,7 +236,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
             return self._follow_first(X, y)
         rows = self._check_rows(X)
         labels = self._check_labels(y, rows)[0] - self.label_mean_
-        self._follow(self._tracker_class.from_state(self.state_), self._standardised(rows), labels)
+        columns, clip = self._columns()
+        rows = scale_columns(rows, columns._replace(mean=self.first_mean_), clip, n_jobs=self.n_jobs)
+        self._follow(self._tracker_class.from_state(self.state_), rows, labels)
         return self
 
     @all_or_nothing
@@ -271,13 +280,23 @@ class SLRMOnlineRegressor(SubspaceRegression):
         return SharedRls if self.correlation == "shared" else PerColumnRls
 
     def _start(self, rows: Observed, rng: np.random.Generator) -> PerColumnRls | SharedRls:
-        """A tracker from the singular vectors of the first rows."""
+        """A tracker from the singular vectors of the first rows, and a direction of its own for the constant."""
+        self.first_mean_ = self.mean_
         basis, _ = first_basis(rows, self.n_components_, rng)
+        basis = block_diag(basis, np.ones((1, 1))) if self.standardize else basis
         lam1 = np.inf if self.lam1 == "auto" else float(self.lam1) * float(self.label_scale_[0]) ** 2
         options: dict[str, Any] = {"lam1": lam1, "ridge": _RIDGE, **forgetting(self.forget)}
         if self.correlation == "shared":
             return SharedRls(basis, automatic=True, **options)
         return PerColumnRls(basis, **options)
+
+    def _with_constant(self, rows: Observed) -> Observed:
+        """Rows with a further column of ones: where rows lie near x = mean + V a, these lie near a subspace of one dimension
+        more, so that a tracker learns the mean with it. Means of the first rows are none of that subspace.
+        """
+        if not self.standardize:
+            return rows
+        return append_labels((rows, np.where(rows.row_counts > 0, _CONSTANT, np.nan)[:, None]), np.ones(1))
 
     def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats) -> None:
         trace, seen = Trace.of(rows), self.n_samples_seen_
@@ -292,48 +311,77 @@ class SLRMOnlineRegressor(SubspaceRegression):
             self.n_samples_seen_ = seen + n
 
         with WholeRows(self, keep):
-            tracker.run(rows, labels[:, 0].copy(), None, trace)
+            tracker.run(self._with_constant(rows), labels[:, 0].copy(), None, trace)
 
     def _weigh(self, tracker: PerColumnRls | SharedRls, trace: Trace, labels: Floats) -> None:
         """The error of a pass, and the label weights that its rows give."""
         known = ~np.isnan(labels)
         errors = (trace.prediction - labels)[known]
         self.progressive_mse_ = float(np.mean(errors**2)) if known.any() else float("nan")
-        weights = stream_weights(tracker, *self._penalties())
-        if weights is not None:
-            tracker.w[:] = weights  # what the next rows are predicted with, and coded when lam1 is finite
+        affine = _Affine.of(tracker.v, self.standardize)
+        fit = stream_weights(tracker, affine, *self._penalties())
+        if fit is not None:  # what the next rows are predicted with, and coded when lam1 is finite
+            tracker.w[:] = affine.turn @ np.concatenate(fit)
 
     def _store_stream(
         self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats, *, refit: bool = False
     ) -> None:
         """The tracker's subspace and weights; `refit` regresses on the latent coordinates of the rows at hand, which old sums are not."""
-        self.state_ = tracker.state()
-        stream = None if refit else stream_weights(tracker, *self._penalties())
+        self.state_, self.mean_ = tracker.state(), self.first_mean_
+        affine = _Affine.of(tracker.v, self.standardize)
+        stream = None if refit else stream_weights(tracker, affine, *self._penalties())
         ridge, sigma2 = tracker.ridge(), tracker.sigma2()
         tau = sigma2 / ridge if sigma2 is not None and ridge > 0 else 1.0
-        mean, weights = np.zeros(len(tracker.v)), None if stream is None else stream[:, None]
-        model = LowRankGaussian(mean, tracker.v.T, ridge, sigma2, tau)
+        weights, shift = (None, np.zeros(1)) if stream is None else (stream.weights[:, None], stream.intercept)
+        model = LowRankGaussian(affine.mean, affine.basis.T, ridge, sigma2, tau)
         fit = Fit(model, 1, True, tracker.n_singular, weights).rotated()
-        self._store(fit, (rows, labels), self.alpha, self.l1_ratio)
+        self._store(fit, (rows, labels), self.alpha, self.l1_ratio, float(shift.sum()))
 
     def _check_loaded(self) -> None:
         """One target, and a state of these columns and components."""
         super()._check_loaded()
         if "state_" in vars(self):
-            self._tracker_class.check(self.state_, (self.n_features_in_, self.n_components_))
+            more = int(self.standardize)
+            self._tracker_class.check(self.state_, (self.n_features_in_ + more, self.n_components_ + more))
 
 
-def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) -> Floats | None:
-    """Weights (d,) of (4) from a tracker's sums over labelled rows, in its own coordinates; None without any.
+class _Affine(NamedTuple):
+    """Rows x = mean + basis b as a tracker has them, whose latent coordinates are a: (b, 1) is turn.T @ a, or b where there is
+    no column of ones.
+    """
+
+    mean: Floats  # (D,)
+    basis: Floats  # (D, d)
+    turn: Floats  # (of a, d + 1) or (d, d)
+
+    @classmethod
+    def of(cls, v: Floats, constant: bool) -> _Affine:
+        """From a tracker's basis, whose last row is that of the column of ones where there is a `constant`."""
+        if not constant:
+            return cls(np.zeros(len(v)), v, np.eye(v.shape[1]))
+        last = v[-1] / _CONSTANT
+        size = float(np.linalg.norm(last))
+        mirror = last.copy()
+        mirror[0] += np.copysign(size, last[0])  # Householder's reflection takes the first axis to `last`
+        others = (np.eye(len(last)) - 2 * np.outer(mirror, mirror) / (mirror @ mirror))[:, 1:]
+        return cls(v[:-1] @ last / size**2, v[:-1] @ others, np.column_stack([others, last]))
+
+
+def stream_weights(tracker: PerColumnRls | SharedRls, affine: _Affine, lam1: float, lam2: float) -> LabelFit | None:
+    """Weights (d,) of (4) from a tracker's sums over labelled rows, and the intercept of a constant; None without any.
 
     The search starts at the minimiser without |w|_1 and not at the weights before: batches of other sizes end at the same bits.
     """
     second, first, labels = tracker.label_sums()
     if not labels > 0:
         return None
-    unit = float(np.trace(second)) / len(first) / labels
-    start: Floats = np.zeros(len(first))
+    second, first, d = affine.turn.T @ second @ affine.turn, affine.turn.T @ first, affine.basis.shape[1]
+    line, total, size = second[d:, :d], first[d:], max(float(second[d:, d:].sum()), np.finfo(np.float64).tiny)
+    second, first = second[:d, :d] - line.T @ line / size, first[:d] - total @ line / size
+    unit = float(np.trace(second)) / d / labels
+    start: Floats = np.zeros(d)
     lam2 = max(lam2, 1e-9 * unit)
     if lam2 > 0:
-        start = np.asarray(np.linalg.solve(second / labels + lam2 * np.eye(len(first)), first / labels))
-    return lasso_on_sums(second, first, labels, lam1, lam2, start)
+        start = np.asarray(np.linalg.solve(second / labels + lam2 * np.eye(d), first / labels))
+    weights = lasso_on_sums(second, first, labels, lam1, lam2, start)
+    return LabelFit(weights, (total - line @ weights) / size)

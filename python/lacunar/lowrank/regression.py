@@ -168,8 +168,10 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
 
     # -- the fitted model -------------------------------------------------------------------------------------------
 
-    def _store(self, fit: Fit, rows: Labelled | RowParts, alpha: Alpha, l1_ratio: float = 0.0) -> None:
-        """Store the model, and label weights: those of the fit, or a regression on latent coordinates.
+    def _store(
+        self, fit: Fit, rows: Labelled | RowParts, alpha: Alpha, l1_ratio: float = 0.0, intercept: float = 0.0
+    ) -> None:
+        """Store the model, and label weights: those of the fit, with an `intercept`, or a regression on latent coordinates.
 
         `rows` are standardised, with centred labels.
         """
@@ -184,15 +186,15 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         self.components_ = np.ascontiguousarray((basis / self.sizes_).T)
         self.mean_ = self.mean_ + self.scale_ * model.mean
         centred = model._replace(components=self.components_, sizes=self.sizes_)
-        weights, shift = fit.weights, np.zeros_like(self.label_mean_)
+        weights, shift = fit.weights, np.full_like(self.label_mean_, intercept)
         if weights is None:
             fitted = centred, self.n_jobs
             latent = latent_labelled(rows, *fitted) if isinstance(rows, tuple) else rows.map(latent_labelled, *fitted)
             labels = fit_labels(latent, alpha, l1_ratio, spread=self.label_scale_)
             weights, shift = labels.weights, np.nan_to_num(labels.intercept)
-        coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
+        coef, intercepts = weights / self.sizes_[:, None], self.label_mean_ + shift
         self.coef_ = coef[:, 0] if self.one_target_ else coef
-        self.intercept_ = float(intercept[0]) if self.one_target_ else intercept
+        self.intercept_ = float(intercepts[0]) if self.one_target_ else intercepts
         self._store_variances(centred, rows, weights, shift)
 
     def _store_variances(
