@@ -1,4 +1,4 @@
-"""The table of docs/user/what-takes-what.md: what every public estimator takes, by trying it on a tiny table.
+"""The table of docs/what-takes-what.md: what every public estimator takes, by trying it on a tiny table.
 
     python -m bench.tools.takes write    puts the table into the page
     python -m bench.tools.takes check    exit status 1 where the page is not what the classes say
@@ -33,7 +33,7 @@ from lacunar.completion import read_pair_batches
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed import ObservedFile, read_batches, write_batches
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "user" / "what-takes-what.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "what-takes-what.md"
 PLACE = re.compile(r"(<!-- takes -->\n).*?(<!-- /takes -->)", re.S)
 REFUSALS = (TypeError, ValueError, AttributeError, NotImplementedError)
 SHELL = {"TableModel"}  # of `lacunar compare`, which has names of learners for it

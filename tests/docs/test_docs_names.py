@@ -17,7 +17,8 @@ import lacunar
 from lacunar.cli import parser
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "user").glob("*.md"))]
+PAGES = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("index.md", "what-takes-what.md"))]
+PAGES += [*sorted((ROOT / "docs" / "user").glob("*.md"))]
 PAGES = [page for page in PAGES if page.is_file()]
 if not (ROOT / "docs" / "index.md").is_file():
     pytest.skip("the pages are not beside the tests", allow_module_level=True)

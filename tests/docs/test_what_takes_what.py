@@ -1,4 +1,4 @@
-"""The table of docs/user/what-takes-what.md is what the classes say, and each "no" says what it refuses."""
+"""The table of docs/what-takes-what.md is what the classes say, and each "no" says what it refuses."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ import pytest
 from lacunar import LacunarRegressor
 
 ROOT = Path(__file__).parents[2]
-if not (ROOT / "bench" / "tools" / "takes.py").is_file() or not (ROOT / "docs" / "user").is_dir():
+if not (ROOT / "bench" / "tools" / "takes.py").is_file() or not (ROOT / "docs").is_dir():
     pytest.skip("the sources are not beside the tests", allow_module_level=True)
 sys.path.insert(0, str(ROOT))
 
