@@ -156,21 +156,18 @@ def test_sets_hold(small):
 
 
 def test_several_targets_weights_and_gaps_in_targets(small):
-    X, y = low_rank(700)
+    X, y = low_rank(320)
     Y = np.c_[y, np.nan_to_num(X[:, 0])]
     Y[::3, 1] = np.nan
-    weight = np.random.default_rng(3).uniform(0.5, 2, 700)
+    weight = np.random.default_rng(3).uniform(0.5, 2, 320)
     weight[::5] = 0
     wrong = Y.copy()
     wrong[::5] = 1e6
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows lack a label
-        fits = [
-            LacunarRegressor(members=["linear", "boosting"]).fit(X, targets, sample_weight=weight)
-            for targets in (Y, wrong)
-        ]
+        fits = [LacunarRegressor(members=["linear"]).fit(X, targets, sample_weight=weight) for targets in (Y, wrong)]
     assert np.array_equal(fits[0].predict(X), fits[1].predict(X))
-    assert fits[0].predict_interval(X).shape == (700, 2, 2)
+    assert fits[0].predict_interval(X).shape == (320, 2, 2)
 
 
 def test_rare_classes_are_learned(small):
@@ -211,13 +208,13 @@ def test_categories_and_text(small):
 
 @pytest.mark.parametrize("cv", [KFold(3), "groups"])
 def test_splitters_fold_large_tables_as_they_say(small, cv):
-    X, y = low_rank(600)
-    groups = np.arange(600) % 30
+    X, y = low_rank(330)
+    groups = np.arange(330) % 30
     cv = list(GroupKFold(3).split(X, y, groups)) if cv == "groups" else cv
     model = LacunarRegressor(members=["linear", "boosting", "forest"], cv=cv).fit(X, y)
     assert np.isfinite(model.out_of_fold_).all()
-    assert set(model.report_["tested"]) == {600}
-    assert set(model.report_["rows"]) == {600}
+    assert set(model.report_["tested"]) == {330}
+    assert set(model.report_["rows"]) == {330}
 
 
 def test_groups_are_not_seen_by_those_who_predict_them(small):

@@ -69,6 +69,11 @@ def regressor():
     return LacunarRegressor().fit(X, Y)
 
 
+@pytest.fixture(scope="module")
+def of_frame():
+    return LacunarClassifier().fit(*frame())
+
+
 def test_answers(classifier, regressor):
     new, y = low_rank(seed=0, n=N)
     chances = classifier.predict_proba(new)
@@ -144,18 +149,19 @@ def test_batches_change_no_bit(classifier, regressor, monkeypatch):
     assert same(whole, both(classifier, regressor, X))
 
 
-def test_same_seed_same_bits(classifier):
-    assert np.array_equal(LacunarClassifier().fit(X, LABELS).predict_proba(X), classifier.predict_proba(X))
-    assert not np.array_equal(
-        LacunarClassifier(random_state=1).fit(X, LABELS).predict_proba(X), classifier.predict_proba(X)
-    )
+def test_another_seed_draws_otherwise():
+    """The same seed: `test_threads_change_no_bit` fits once more."""
+    one, other = (LacunarClassifier(members=["forest"], random_state=seed).fit(X, LABELS) for seed in (0, 1))
+    assert not np.array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
 @pytest.mark.parametrize("task", ["labels", "numbers"])
-def test_stored_and_loaded(tmp_path, task):
+def test_stored_and_loaded(tmp_path, of_frame, task):
     rows, labels = frame()
-    model = LacunarClassifier() if task == "labels" else LacunarRegressor()
-    model.fit(rows, labels if task == "labels" else np.c_[labels == "yes", np.arange(N)])
+    if task == "labels":
+        model = of_frame
+    else:
+        model = LacunarRegressor().fit(rows[:120], np.c_[labels == "yes", np.arange(N)][:120])
     save_model(model, tmp_path / "model.lacunar")
     loaded = load_model(tmp_path / "model.lacunar")
     for name in ("predict", "predict_proba") if task == "labels" else ("predict",):
@@ -252,8 +258,8 @@ def test_a_member_that_fails_is_left_out(monkeypatch):
 
     monkeypatch.setattr(members.ForestMember, "fit", broken)
     with pytest.warns(UserWarning, match=r"member 'forest' could not be fitted.*on purpose"):
-        model = LacunarRegressor().fit(X, Y)
-    assert model.members_ == ["linear", "gaussian", "kernels", "boosting"]
+        model = LacunarRegressor(members=["linear", "forest"]).fit(X, Y)
+    assert model.members_ == ["linear"]
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -360,11 +366,11 @@ def test_targets_that_are_missing():
 
 
 def test_rows_of_weight_zero_teach_no_targets():
-    weight = np.ones(N)
+    weight = np.ones(100)
     weight[::5] = 0
-    wrong = Y.copy()
+    wrong = Y[:100].copy()
     wrong[::5] = 1e6
-    fits = [LacunarRegressor().fit(X, y, sample_weight=weight).predict(X) for y in (Y, wrong)]
+    fits = [LacunarRegressor(cv=2).fit(X[:100], y, sample_weight=weight).predict(X) for y in (Y[:100], wrong)]
     assert np.array_equal(*fits)
 
 
@@ -595,7 +601,7 @@ def test_memory_limit_takes_a_sample(monkeypatch):
 
 
 def test_under_search_and_cross_validation():
-    search = GridSearchCV(LacunarClassifier(members=["gaussian"]), {"cv": [3, 5]}, cv=2).fit(X, LABELS)
+    search = GridSearchCV(LacunarClassifier(members=["logistic"]), {"cv": [3, 5]}, cv=2).fit(X, LABELS)
     assert search.best_params_["cv"] in (3, 5)
     assert cross_val_predict(
         LacunarClassifier(members=["logistic"]), X, LABELS, cv=2, method="predict_proba"
@@ -609,14 +615,13 @@ def test_groups_stay_together():
     assert model.out_of_fold_.shape == (N, 3)
 
 
-def test_categories_dates_and_truth_values():
+def test_categories_dates_and_truth_values(of_frame):
     rows, labels = frame()
-    model = LacunarClassifier().fit(rows, labels)
-    assert model.score(rows, labels) > 0.9
+    assert of_frame.score(rows, labels) > 0.9
     strange = rows.copy()
     strange.loc[0, "town"] = "Rom"
     with pytest.warns(UserWarning, match="'Rom' in 1 cell of column 'town'"):
-        assert set(model.predict(strange)) <= {"yes", "no"}
+        assert set(of_frame.predict(strange)) <= {"yes", "no"}
 
 
 def test_lists_keep_numbers_beside_text():

@@ -89,7 +89,7 @@ def test_a_loaded_ensemble_of_the_other_task_is_refused():
 @pytest.mark.parametrize("labels", [False, True])
 def test_boosting_out_of_fold_is_that_of_models_with_one_number_of_iterations(labels, monkeypatch):
     """No fold chooses its iterations for itself: its values out of fold would be too good for the pool."""
-    X, y = table(300)
+    X, y = table(150)
     target = (y > 0).astype(int) if labels else y
     trainings = []
     fit = trees.BoostingMember.fit
@@ -99,7 +99,7 @@ def test_boosting_out_of_fold_is_that_of_models_with_one_number_of_iterations(la
     kind = LacunarClassifier if labels else LacunarRegressor
     kind(members=["boosting"]).fit(X, target)
     member, training = trainings[0]
-    values, twin = fit(trees.BoostingMember(), training), np.full((300, 2 if labels else 1), np.nan)
+    values, twin = fit(trees.BoostingMember(), training), np.full((150, 2 if labels else 1), np.nan)
     known = training.labels if labels else training.Y[:, 0]
     for train, test in training.cuts:
         model = trees._model(training, trees._leaves(training)[0])

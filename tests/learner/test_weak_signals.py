@@ -59,9 +59,9 @@ def test_linear_member_is_ridge_on_values_and_flags(monkeypatch):
 
 def test_linear_member_of_several_targets_weights_and_files(tmp_path):
     """Rows of weight 0 teach nothing, every target has its own coefficients, and a stored model answers alike."""
-    X, y, new, _ = weak(1)
-    Y, weight = np.column_stack([y, np.nan_to_num(X[:, 0])]), np.r_[np.ones(300), np.zeros(100)]
-    wrong = np.vstack([Y[:300], 1e3 - Y[300:]])
+    X, y, new, _ = weak(1, n=200, tested=100, d=10)
+    Y, weight = np.column_stack([y, np.nan_to_num(X[:, 0])]), np.r_[np.ones(150), np.zeros(50)]
+    wrong = np.vstack([Y[:150], 1e3 - Y[150:]])
     models = [LacunarRegressor(members=["linear"], cv=3).fit(X, target, weight) for target in (Y, wrong)]
     np.testing.assert_allclose(models[0].predict(new), models[1].predict(new), rtol=1e-6, atol=1e-6)
     assert models[0].weights_.shape == (2, 1)
