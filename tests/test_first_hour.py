@@ -15,6 +15,8 @@ import lacunar
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
 from lacunar.cli import main, parser
 from lacunar.datasets import load_patients
+from lacunar.karma import KarmaRegressor
+from lacunar.uncertainty import missingness_report
 
 TARGET = "In-hospital_death"
 SOME = ["Age", "Gender", "GCS_last", "Lactate_last", "BUN_last", "UrineOutputSum", "Temp_lowest", "PaO2_first"]
@@ -58,14 +60,38 @@ def test_a_row_may_lack_columns(model):
         assert model.predict_proba(pd.DataFrame([{"Age": 80.0}])).shape == (1, 2)
 
 
-def test_a_number_with_its_interval(table):
+def test_a_number_with_its_interval_and_its_reasons_for_one_row(table, tmp_path):
+    """Of the patient as a Series and as a dict, by the model of a file."""
     seen = table[table["Temp_lowest"].notna()]
     columns = [name for name in SOME if name != "Temp_lowest"]
-    model = LacunarRegressor(members=["linear"], random_state=0).fit(
-        seen.loc[:299, columns], seen.loc[:299, "Temp_lowest"]
-    )
-    ends = model.predict_interval(seen.loc[300:, columns])
+    old, new = seen.loc[:299], seen.loc[300:, columns]
+    model = LacunarRegressor(members=["linear"], random_state=0).fit(old[columns], old["Temp_lowest"])
+    ends = model.predict_interval(new)
     assert (ends[:, 0] < ends[:, 1]).all()
+    save_model(model, tmp_path / "temperature.lacunar")
+    served = load_model(tmp_path / "temperature.lacunar")
+    for row in (new.iloc[7], new.iloc[7].to_dict()):
+        one = pd.DataFrame([row])
+        np.testing.assert_allclose(served.predict_interval(one)[0], ends[7], rtol=1e-9)
+        why = served.explain(one)
+        assert list(why.feature_names) == columns
+        np.testing.assert_allclose(why.base_values + why.values.sum(axis=1), served.predict(one), rtol=1e-9)
+
+
+def test_gaps_in_a_number_to_predict(table):
+    """Kernels alone refuse them, and name who takes them; that learner does, one target or two."""
+    X, y = table.loc[:99, SOME[:3]], table.loc[:99, ["Lactate_last", "BUN_last"]]
+    assert y.isna().any().all()
+    with pytest.raises(ValueError, match="of one or several targets LacunarRegressor"):
+        KarmaRegressor().fit(X, y)
+    with pytest.warns(UserWarning, match="lack a label"):
+        assert LacunarRegressor(members=["linear"], cv=2).fit(X, y).predict(X).shape == (100, 2)
+
+
+def test_what_is_missing_as_a_page_before_there_is_a_target(table, tmp_path):
+    missingness_report(table[SOME]).save(tmp_path / "gaps.html")
+    page = (tmp_path / "gaps.html").read_text(encoding="utf-8")
+    assert all(name in page for name in SOME if table[name].isna().any())
 
 
 def test_which_columns_matter(table, model):

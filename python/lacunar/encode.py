@@ -450,12 +450,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             columns = columns_of_frame(frame, _cells_of)
             return [_Cells(*column, flag) for column, flag in zip(columns, categories, strict=True)]
         refuse_file(X)
-        if isinstance(X, Observed):
+        if sp.issparse(X) or isinstance(X, Observed):
+            came = f"a sparse matrix ({type(X).__name__})" if sp.issparse(X) else "an Observed table"
             raise TypeError(
-                "X must be a frame or an array of cells; got an Observed table, which holds numbers already. Pass it to the estimator as it is."
+                f"X must be a frame or an array of cells; got {came} of shape {X.shape}, which holds numbers already. "
+                "Pass it to the estimator as it is: nothing is left to encode, and a dense copy may not fit in memory."
             )
         X = unmasked(X)
-        kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
+        kind = np.asarray(X).dtype.kind
         if kind == "M":  # objects of a finer unit than microseconds would be integers
             X = np.asarray(X).astype("datetime64[us]").astype(object)
         if kind == "m":

@@ -484,7 +484,10 @@ def _refuse_unfit(values: NDArray[Any], known: NDArray[np.bool_], unknown: Unkno
     what, wish, remedy = "infinity", "finite, or NaN where unknown", "Use NaN for unknown labels."
     if unknown == "none":
         unfit, what, wish = unfit | ~known, "NaN or infinity", "known and finite"
-        remedy = "Drop what has no label (lacunar.lowrank.SLRMRegressor learns from rows without one too)."
+        remedy = (
+            "Drop what has no label, or take a learner that such rows teach too: LacunarClassifier, or of one or several "
+            "targets LacunarRegressor and lacunar.lowrank.SLRMRegressor."
+        )
     if unfit.any():
         at = int(np.argwhere(unfit)[0][0])
         raise ValueError(f"Input y contains {what}: y must be {wish}; got {values[at]} in {item} {at}. {remedy}")
