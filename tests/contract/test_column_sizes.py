@@ -19,8 +19,8 @@ MODELS = {name: model for name, model in LEARNERS.items() if name not in RAW} | 
     "popca-standardised": POPCA(2, standardize=True, random_state=0),
     "popca-free-standardised": POPCA(2, standardize=True, solver="matrix-free", random_state=0),
     "popca-holdout": POPCA("holdout", standardize=True, random_state=0),
-    "lacunar": LacunarClassifier(members=["logistic", "kernels"], random_state=0),
-    "lacunar-regressor": LacunarRegressor(members=["gaussian", "kernels"], random_state=0),
+    "lacunar": LacunarClassifier(members=["logistic", "kernels"], cv=2, random_state=0),
+    "lacunar-regressor": LacunarRegressor(members=["gaussian", "kernels"], cv=2, random_state=0),
 }
 rng = np.random.default_rng(2)
 SHIFTED = {

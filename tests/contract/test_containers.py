@@ -306,7 +306,7 @@ TARGETS = {"text": ["a", "b"] * 20, "floats": [0.5, 2.0] * 20, "ints": [3, 4] * 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_targets_in_every_container(kind, container):
     X, y = plain("float", "gaps"), TARGETS[kind]
-    models = [KarmaClassifier(), LacunarClassifier(members=["logistic"])] if kind != "floats" else []
+    models = [KarmaClassifier(), LacunarClassifier(members=["logistic"], cv=2)] if kind != "floats" else []
     models += [KarmaRegressor(), GaussianRegressor(max_iter=3)] if kind != "text" else []
     for model in models:
         there = model.fit(X, SERIES[container](y)).predict(X)
@@ -332,7 +332,7 @@ def test_a_missing_target_is_no_class(kind, container, missing):
 
 
 @pytest.mark.parametrize("container", SERIES)
-@pytest.mark.parametrize("model", [KarmaClassifier(), LacunarClassifier(members=["logistic"])], ids=repr)
+@pytest.mark.parametrize("model", [KarmaClassifier(), LacunarClassifier(members=["logistic"], cv=2)], ids=repr)
 def test_labels_that_end_in_nul_are_refused(model, container):
     if container == "array":
         pytest.skip("an array of text has dropped it")

@@ -78,7 +78,7 @@ def check_classes(model, kind, predicted):
 def classifiers():
     for cls in public_estimators():
         if is_classifier(cls()) and cls.__name__ not in NO_ARRAYS:
-            quick = {"members": ["logistic"]} if cls is LacunarClassifier else {}
+            quick = {"members": ["logistic"], "cv": 2} if cls is LacunarClassifier else {}
             quick |= {"lam": 1.0, "mu": 1e-2} if cls is MatrixCompletionClassifier else {}
             yield cls(**quick)
 
@@ -99,7 +99,7 @@ def test_classes_keep_their_type(model, kind):
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize(
     "model",
-    [LacunarClassifier(members=["logistic"]), MatrixCompletionClassifier(lam=1.0, mu=1e-2)],
+    [LacunarClassifier(members=["logistic"], cv=2), MatrixCompletionClassifier(lam=1.0, mu=1e-2)],
     ids=lambda m: type(m).__name__,
 )
 def test_missing_labels_change_no_type(model, kind):

@@ -1,6 +1,7 @@
 """The units of columns and of the target change no fit: penalties of every regressor outside lacunar.papers are in units of the data."""
 
 import importlib
+from functools import cache
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ CASES = {
         KarmaOnlineRegressor(loss="absolute", rho=0.1),
         KarmaOnlineRegressor(2.5, loss="epsilon_insensitive", rho=0.1, max_iter=3),
     ],
-    "LacunarRegressor": [LacunarRegressor()],
+    "LacunarRegressor": [LacunarRegressor(cv=3)],
     "MaskConformalRegressor": [MaskConformalRegressor(SLRMRegressor(2, lam1=0.3))],
 }  # fmt: skip
 STREAMS = ("SLRMOnlineRegressor", "KarmaOnlineRegressor")
@@ -85,15 +86,20 @@ def predictions(model, fit, a=1.0, b=0.0, scales=1.0, shifts=0.0):
     return (fit(model, columns[TRAIN], a * Y[TRAIN] + b).predict(columns[NEW]) - b) / a
 
 
+@cache
+def plain_predictions(model, fit):
+    return predictions(model, fit)
+
+
 def slack(model):
     """Share of the spread that another unit of y may change: a stream of KARMA's adds its steps up in a table of float32."""
     return rounding(np.float32, len(Y[TRAIN])) if isinstance(model, KarmaOnlineRegressor) else 1e-6
 
 
 @pytest.mark.parametrize(("model", "fit"), FITS, ids=lambda part: getattr(part, "__name__", repr(part)))
-@pytest.mark.parametrize(("a", "b"), [(1e-3, 0.0), (1000.0, 0.0), (-1.0, 0.0), (1.0, 1e4), (1000.0, 1e4)])
+@pytest.mark.parametrize(("a", "b"), [(1e-3, 0.0), (-1.0, 0.0), (1.0, 1e4), (1000.0, 1e4)])
 def test_predictions_are_in_the_unit_of_y(model, fit, a, b):
-    plain = predictions(model, fit)
+    plain = plain_predictions(model, fit)
     np.testing.assert_allclose(predictions(model, fit, a, b), plain, rtol=0, atol=slack(model) * Y.std())
     assert np.std(plain) > 0.1 * Y.std()
 
@@ -102,7 +108,7 @@ def test_predictions_are_in_the_unit_of_y(model, fit, a, b):
 def test_units_of_columns_change_no_prediction(model, fit):
     scales, shifts = 10.0 ** np.arange(-3, 3), [0.0, 10.0, 0.0, -1.0, 0.0, 5.0]
     changed = predictions(model, fit, scales=scales, shifts=shifts)
-    np.testing.assert_allclose(changed, predictions(model, fit), rtol=0, atol=1e-6 * Y.std())
+    np.testing.assert_allclose(changed, plain_predictions(model, fit), rtol=0, atol=1e-6 * Y.std())
 
 
 def test_last_bits_choose_no_split():
