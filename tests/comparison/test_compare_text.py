@@ -14,7 +14,7 @@ OTHERS = ["the", "room", "staff", "food", "door", "hotel", "pool", "street", "vi
 BOTH = {"learner": ["lacunar", "boosting"], "folds": 2, "repeats": 1, "time_limit": None}
 
 
-def reviews(n=640, seed=0):
+def reviews(n=420, seed=0):
     """Sentences, all different, of which one word tells the label; numbers that tell nothing."""
     rng = np.random.default_rng(seed)
     good = rng.integers(2, size=n)
@@ -41,10 +41,9 @@ def test_a_frame_is_compared_with_its_text():
     check(compare(reviews(), "mood", **BOTH))
 
 
-def test_a_file_is_compared_and_learned_with_its_text(tmp_path, capsys):
+def test_a_file_is_learned_with_its_text(tmp_path, capsys):
     table = reviews()
     table.to_csv(tmp_path / "t.csv", index=False)
-    check(compare(tmp_path / "t.csv", **BOTH))
     new = reviews(200, seed=1)
     new.to_csv(tmp_path / "new.csv", index=False)
     model = str(tmp_path / "m.lacunar")
@@ -67,7 +66,7 @@ def test_others_get_what_they_get_without_the_text():
     np.testing.assert_array_equal(problem.X, without.X)
     assert list(problem.frame) == ["text", "x"]
     model = compare(table, "mood", **{**BOTH, "learner": "boosting"}).best_model_
-    assert model.predict(table.drop(columns="text")).shape == (640,)  # without a warning
+    assert model.predict(table.drop(columns="text")).shape == (len(table),)  # without a warning
 
 
 def test_levels_of_several_rows_are_shown_although_they_hold_no_words():
