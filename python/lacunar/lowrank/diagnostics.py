@@ -1,4 +1,4 @@
-"""Numbers that tell whether a fit of POPCA can be trusted, and warnings that say what to do."""
+"""Diagnostics of a fit of POPCA, and warnings where it should not be trusted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Probe(NamedTuple):
     fewest: float  # entries of the median column: the count when there is no pair
 
     def independent(self) -> bool:
-        """Whether counts are as expected, up to the noise of Poisson counts."""
+        """Whether joint counts differ from the expected ones by no more than Poisson counts do."""
         gap = np.sum((self.counts - self.expected) ** 2) - np.sum(self.expected)
         return bool(gap <= _DEPENDENT**2 * np.sum(self.expected**2))
 

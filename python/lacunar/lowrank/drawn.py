@@ -1,4 +1,6 @@
-"""Rows that are drawn by what they hold: the same ones whatever their order, their storage and how they are cut."""
+"""Samples of rows drawn by a hash of their entries and labels, so that neither the order of the rows, nor their
+storage, nor the cut into batches changes which rows are drawn.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class DrawnRows(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Which rows are drawn: shares of those with a label and of the others, and the seed of the hash."""
+    """The shares of labelled and of unlabelled rows to draw, and the seed of the hash."""
 
     labelled: float
     others: float
@@ -34,7 +36,7 @@ class Shares(NamedTuple):
 
 
 def drawn(part: tuple[Observed, Floats], shares: Shares) -> DrawnRows:
-    """The rows of a part (rows, labels, ...) that are drawn, with their keys. O(nnz)."""
+    """The sampled rows of a part (rows, labels, ...), with their labels and keys. O(nnz)."""
     rows, labels = part[:2]
     keys = row_keys(rows, labels, shares.seed)
     known = (~np.isnan(labels)).any(axis=1)
@@ -45,7 +47,9 @@ def drawn(part: tuple[Observed, Floats], shares: Shares) -> DrawnRows:
 
 
 def gathered(parts: RowParts) -> RowParts:
-    """Parts of a file in memory, which would be read once a step; others as they are, with what they hold."""
+    """A file's drawn rows as one part in memory, as every step would otherwise read the file; other parts are returned
+    unchanged.
+    """
     if not isinstance(parts, FileParts):
         return parts
     pieces: list[DrawnRows] = parts.each(DrawnRows._make)
@@ -54,7 +58,7 @@ def gathered(parts: RowParts) -> RowParts:
 
 
 def folds_of(keys: Floats, k: int) -> NDArray[np.intp]:
-    """Fold (n,) of k that a row is in, which does not depend on whether it was drawn."""
+    """The fold, 0 to k - 1, of each row (n,); a row stays in its fold whatever share of the rows is drawn."""
     folds: NDArray[np.intp] = np.minimum(np.modf(keys * _DIGITS)[0] * k, k - 1).astype(np.intp)
     return folds
 

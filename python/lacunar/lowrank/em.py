@@ -1,5 +1,5 @@
-"""Low-rank models of partially observed rows, by EM, by alternating least squares, and by EM that counts how uncertain
-components are.
+"""Low-rank models of partially observed rows by EM, alternating least squares, and variational EM with a posterior of
+the components.
 
 All are steps of `run_em`: an expectation step over rows, in memory or in parts, and a maximisation step over columns.
 """
@@ -102,7 +102,7 @@ def relaxed(
 
 
 def sums_over(rows: Observed | RowParts, weight: Floats | None = None, n_jobs: int | None = None) -> Total:
-    """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows."""
+    """A function `total(step, *arguments)` that sums step(table, *arguments) over all parts of the rows."""
     return in_parts(rows).map(WeightedRows.of, weight, n_jobs, keep=False).total
 
 
@@ -119,7 +119,9 @@ class WeightedRows(NamedTuple):
         return cls(rows, weight, thread_count(n_jobs))
 
     def pieces(self, d: int) -> Iterator[WeightedRows]:
-        """Tables of as many rows as have a million numbers of second moments of d latent coordinates."""
+        """Consecutive pieces of the table, so short that second moments of d latent coordinates of a piece are a
+        million numbers at most.
+        """
         for piece in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
             yield self._replace(rows=self.rows[piece], weight=None if self.weight is None else self.weight[piece])
 
@@ -134,15 +136,15 @@ def table_sizes(table: WeightedRows) -> tuple[int, Floats, float]:
 
 
 def first_basis(rows: Observed, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Leading right singular vectors (D, d) of the rows filled with zeros, and singular values (d,); section 4.2 of
-    SLRM.
+    """The leading d right singular vectors (D, d) of zero-filled rows, and singular values (d,); section 4.2 of the
+    paper on SLRM.
     """
     return _singular_vectors(sums_over(rows), *rows.shape, d, rng)
 
 
 def zero_filled(model: LowRankGaussian, rows: Observed | RowParts, n_jobs: int | None) -> LowRankGaussian:
-    """A start of as many components as the model's, of its variance in all: singular vectors of rows (n, D) filled with
-    zeros, which are to be of mean 0.
+    """A start for `refined`: k singular vectors of centred rows (n, D) filled with zeros, of the same total variance as
+    `model`.
 
     Half of the variance is theirs, in equal parts, and half is noise.
     """
@@ -184,8 +186,8 @@ def gram_product(table: WeightedRows, V: Floats) -> tuple[Floats]:
 def _first_model(
     total: Total, n: int, counts: Floats, size: float, d: int, rng: np.random.Generator
 ) -> LowRankGaussian:
-    """Where EM starts: leading singular vectors of n rows whose columns have `counts` entries, squares of which sum to
-    `size`.
+    """The start of EM, from singular vectors of n zero-filled rows; `counts` are the entries of each column, `size` is
+    the sum of their squares.
     """
     D, nnz = len(counts), float(counts.sum())
     basis, values = _singular_vectors(total, n, D, d, rng)
@@ -289,8 +291,8 @@ def _norm(x: Floats) -> float:
 
 
 def em_sums(table: WeightedRows, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
-    """Sums by column of E z z^T, packed (D, d (d + 1) / 2), and of x E z (D, d), and the number of rows that needed
-    rescue; with the mean, d + 1 for d.
+    """Sums by column of E z z^T, packed (D, d (d + 1) / 2), and of x E z (D, d), and how many rows needed a rescuing
+    ridge; d is one larger `with_mean`.
     """
     d = basis.shape[1]
     if table.weight is None and d <= LARGEST_CORE_RANK:
@@ -448,8 +450,8 @@ class _Uncertain(NamedTuple):
 
 
 def refinable(model: LowRankGaussian) -> bool:
-    """Whether `refined` takes this model: fewer components than columns, at most 64, the first of a variance that can
-    be divided by.
+    """Whether `refined` can take this model: fewer components than columns, at most 64, and a leading variance above
+    1e-200.
     """
     k, d = model.components.shape
     return 0 < k < d and k <= _MOST_REFINED and float(model.variances[0]) > _TINY_VARIANCE

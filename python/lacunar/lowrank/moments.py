@@ -44,7 +44,7 @@ def column_means(rows: Observed) -> Floats:
 
 
 class PairSums(NamedTuple):
-    """Sums over pairs of observed entries of a row, about a shift: what `column_pair_sums` gives.
+    """Sums over pairs of observed entries of a row, about a shift, as `column_pair_sums` returns them.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def pair_sums(rows: Observed, shift: Floats, n_jobs: int | None = None, cross: b
 
 
 def pair_tables(rows: Observed, shift: Floats, counts: bool, cross: bool, n_jobs: int | None) -> PairSums:
-    """What `column_pair_sums` returns, of rows that were checked already."""
+    """The `PairSums` of rows that are already checked."""
     n, d = rows.shape
     density, threads = rows.nnz / max(n * d, 1), thread_count(n_jobs)
     N = np.zeros((d, d), np.int64) if counts else None
@@ -154,7 +154,9 @@ def pair_tables(rows: Observed, shift: Floats, counts: bool, cross: bool, n_jobs
 
 
 def _products(rows: Observed, shift: Floats, cross: bool) -> tuple[Floats, Floats | None]:
-    """S and A of `pair_sums` (A with `cross`), by products of blocks of rows that stay in cache."""
+    """Sums of products and cross sums (d, d), the latter None without `cross`, by matrix products of zero-filled blocks
+    of rows.
+    """
     n, d = rows.shape
     S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
     step = max(_CHUNK // max(d, 1), _FEWEST)

@@ -1,6 +1,4 @@
-"""Rows in parts, which may lie on several machines: a fit asks for sums over the parts only, which functions
-here make.
-"""
+"""Rows in parts that may be on several machines: the functions here compute the sums over parts that a fit needs."""
 
 from __future__ import annotations
 
@@ -27,17 +25,19 @@ Step = Callable[..., Any]
 
 
 class RowParts(Protocol):
-    """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further
-    arguments, and change neither.
+    """The rows of a fit in one or more parts. A step is a function that can be pickled, takes a part and further
+    arguments, and changes neither.
     """
 
     def map(self, step: Step, *arguments: Any, keep: bool = True) -> RowParts:
-        """The parts that step(part, *arguments) returns, which stay where they are; without `keep` they are computed
-        anew every time, as they cost nothing.
+        """The parts that step(part, *arguments) returns, each on its own machine; with `keep` False they are not stored
+        but computed again in every pass.
         """
 
     def each(self, step: Step, *arguments: Any) -> list[Any]:
-        """What step(part, *arguments) returns for every part, in order; it is sent here, so it should be small."""
+        """The results of step(part, *arguments), one for each part, in order; they travel to this process and should be
+        small.
+        """
 
     def total(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
         """Sums over the parts of the arrays and numbers in the tuple that step(part, *arguments) returns."""
@@ -101,7 +101,7 @@ def added(totals: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def in_parts(rows: Any | RowParts) -> RowParts:
-    """Rows of this process, or what was made of them, as one part; parts as they are."""
+    """Rows in memory wrapped as one part; parts are returned unchanged."""
     return rows if hasattr(rows, "each") else InMemory(rows)
 
 
@@ -125,7 +125,9 @@ def columns_of(checker: Any) -> tuple[int, Any]:
 
 
 def adopt_columns(estimator: Any, widths: list[tuple[int, Any]]) -> int:
-    """Number and names of columns, `columns_of` every shard, stored where they are the same; the number."""
+    """Store the number and the names of columns in the estimator and return the number; ValueError where two shards
+    differ. `widths` has the `columns_of` each shard.
+    """
     n, names = widths[0]
     for shard, (other, named) in enumerate(widths):
         if other != n:
@@ -150,7 +152,9 @@ def adopt_columns(estimator: Any, widths: list[tuple[int, Any]]) -> int:
 
 
 def agree_targets(targets: list[tuple[int, bool]]) -> bool:
-    """Whether y has one dimension, where every shard has as many (number, whether one dimension) as the first."""
+    """Whether y has one dimension; ValueError where shards differ. `targets` has the number of targets of each shard,
+    and whether its y has one dimension.
+    """
     for shard, other in enumerate(targets):
         if other != targets[0]:
             shapes = [f"(n, {n_targets})" if not one else "(n,)" for n_targets, one in (other, targets[0])]
@@ -203,9 +207,7 @@ def column_totals(
 
 
 def fit_columns_over(rows: Observed | RowParts, n_jobs: int | None) -> tuple[ColumnScale, Floats]:
-    """`fit_columns` of rows that all weigh 1, and numbers of entries (d,): from sums over their parts, squares about
-    the means of a part, then of the means.
-    """
+    """Means and scales of columns, all rows of weight 1, and the number of entries (d,), from sums over parts."""
     spreads = in_parts(rows).map(column_spread, None, n_jobs)
     n, counts, sums, sizes = spreads.total(_weighted_means)
     center, exponent = sums / np.maximum(counts, 1), own_exponents(sizes / np.maximum(counts, 1))

@@ -1,4 +1,4 @@
-"""Rows grouped by which columns they lack."""
+"""Rows grouped by the columns that they lack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATTERN_NUMBERS = 2**22  # numbers of inverses held at once
 
 
 class MaskPattern(NamedTuple):
-    """Rows that lack the same columns, or some such patterns of as many columns."""
+    """Rows that lack the same columns, or the rows of several patterns that lack equally many columns."""
 
     rows: NDArray[np.int64]  # (n,)
     own: NDArray[np.int64]  # (n,): pattern of each row
@@ -21,7 +21,9 @@ class MaskPattern(NamedTuple):
 
 
 def patterns_of(missing: Bools) -> list[MaskPattern]:
-    """Patterns of the rows that lack something, cut where their covariances together have four million numbers."""
+    """The `MaskPattern`s of all rows with a missing entry; a group is split where its inverses would hold over four
+    million numbers.
+    """
     patterns = []
     counts = missing.sum(axis=1)
     for m in np.unique(counts[counts > 0]):

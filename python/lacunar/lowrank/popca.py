@@ -297,8 +297,8 @@ class POPCA(SubspaceModel):
         return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 
     def _fit_over(self, parts: RowParts, *, goes_on: bool = True) -> POPCA:
-        """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are
-        formed.
+        """The fit of checked rows in parts; with `goes_on` the tables of sums are kept, which `partial_fit` and `merge`
+        need.
         """
         rng, counts = generator(fixed_seed(self.random_state)), count(parts, self.n_jobs)
         check_seen(counts.n, self.unseen)
@@ -357,7 +357,7 @@ class POPCA(SubspaceModel):
         return scales_of(mean, np.sqrt(np.maximum(variance, 0.0)))[0] if self.standardize else np.ones(len(mean))
 
     def _moment(self) -> dict[str, Any]:
-        """How covariances are taken: by a word, or by known probabilities p that an entry is observed."""
+        """Options of `covariance_of`: a word for the normalisers, or given probabilities that an entry is observed."""
         word = word_of(self.normalisers)
         p = self.normalisers if word == "known" else None
         return {"center": True, "weights": word, "p": p, "pseudo_count": self.pseudo_count}
@@ -729,9 +729,7 @@ class POPCA(SubspaceModel):
 
 
 def drawn_hidden(nnz: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which of the observed entries (nnz,) are hidden: a tenth, each drawn by itself, and at least one where there are
-    two.
-    """
+    """A mask (nnz,) of hidden entries: each is hidden with probability one tenth, and at least one of two or more."""
     draws = rng.random(nnz)
     hidden: NDArray[np.bool_] = draws < _HIDDEN
     if nnz > 1 and not hidden.any():
@@ -747,7 +745,9 @@ def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> LowRankGaussian:
 
 
 def number_of_components(n_components: Any, C: Floats, m: int) -> int:
-    """An int as it is, a share of variance as the fewest components that reach it, None as min(m, d)."""
+    """The number of components that `n_components` means: an int itself, a share of variance the fewest that reach it,
+    None min(m, d).
+    """
     d = len(C)
     if n_components is None:
         return min(m, d)
@@ -759,12 +759,13 @@ def number_of_components(n_components: Any, C: Floats, m: int) -> int:
 
 
 def word_of(normalisers: Any) -> str:
-    """What sums are divided by, in a word: "known" for probabilities."""
+    """The normalisers as a word, "known" for given probabilities."""
     return normalisers if isinstance(normalisers, str) else "known"
 
 
 def matrix_free(params: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
-    """Whether a POPCA goes without (d, d) tables: from 1,000 columns, where normalisers are expected counts or may be.
+    """Whether a POPCA avoids (d, d) tables: from 1,000 columns on, where normalisers are expected counts or "auto" may
+    choose them.
 
     Those of "auto" are, where columns are seen independently of each other (`probe`), or tables would be too large.
 

@@ -1,5 +1,4 @@
-"""The Gaussian low-rank posterior of partially observed rows, one for completion and prediction, and a ridge on what it
-tells.
+"""The Gaussian posterior of latent coordinates of partially observed rows, and ridge regression on its moments.
 
 `LowRankPosterior` knows two models of which entries are missing: at random, or each by its own value (self-masking).
 Both are Gaussian, so that what a row does not show has an exact posterior.
@@ -214,7 +213,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = n_iter
 
     def gaussian(self) -> LowRankGaussian:
-        """The model without its masking functions."""
+        """The model of the rows, masking functions left out."""
         noise = self.noise_variance_
         return LowRankGaussian(self.mean_, self.components_, noise, noise)
 
@@ -338,8 +337,8 @@ def _masked_sums(
 
 
 class _Facts(NamedTuple):
-    """Of the columns: sums of the weights of observed and of missing entries, weighted squares, and quantiles of the
-    observed entries.
+    """Totals by column: weights of observed and of missing entries, weighted squares, and quantiles of the observed
+    entries.
     """
 
     seen: Floats  # (p,)
@@ -371,8 +370,8 @@ def _columns(seen: Floats, products: Floats, hidden: Floats, pull: Floats, cente
 
 
 def _next_masking(facts: _Facts, first: Floats, second: Floats, sigma2: float, masking: Masking) -> Masking:
-    """Masking functions nearer to the largest expected likelihood; sums (p,) over missing entries of what the model
-    expects and of its square.
+    """Masking functions after a step of ascent on their expected likelihood; the arguments are sums (p,) over missing
+    entries of expected values and squares.
     """
     has_masking = masking.has_masking
     if not has_masking.any():

@@ -1,4 +1,4 @@
-"""What regressors through a low-rank subspace share: labels, label weights, prediction."""
+"""Base of regressors through a low-rank subspace: reads labels, fits label weights, predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ridge regression on latent coordinates: of labels with exact leave-one-out, of rows by exact folds, and of columns in a step of EM."""
+"""Ridge regression on latent coordinates: of labels with exact leave-one-out errors, of rows with exact folds, and of
+columns in a step of EM.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,7 @@ def _left_out_errors(
 
 
 def _known(y: Floats) -> Iterator[NDArray[np.intp]]:
-    """Numbers of the rows with a label, 512 at a time."""
+    """Row numbers of labelled rows, 512 at a time."""
     known = np.flatnonzero(~np.isnan(y))
     return (known[start : start + _CHUNK] for start in range(0, len(known), _CHUNK))
 
@@ -155,7 +157,7 @@ def _products_about(part: LatentAndLabels, center: Floats, label: Floats) -> tup
 
 
 def _vary(rows: LatentAndLabels | RowParts) -> NDArray[np.bool_]:
-    """Whether the known labels of a target differ (targets,)."""
+    """Whether the known labels of each target (targets,) take more than one value."""
     lowest, highest = (np.array(ends) for ends in zip(*in_parts(rows).each(_span), strict=True))
     vary: NDArray[np.bool_] = lowest.min(axis=0) < highest.max(axis=0)
     return vary
@@ -193,7 +195,7 @@ def lasso_on_sums(
 
 
 class RidgeFit(NamedTuple):
-    """Weights in the units of the features, and predictions of every tested row by what its cut learns from."""
+    """Weights in the units of the features, and predictions of every test row by the fold that does not learn from it."""
 
     coef: Floats  # (features, q)
     intercept: Floats  # (q,)
@@ -273,7 +275,9 @@ def _residuals_without(
     penalties: Sequence[float],
     whole: Sequence[Callable[[Floats], Floats]],
 ) -> Floats:
-    """Residuals (penalties, missing, q) of some rows, predicted without them; `whole` solves with all rows."""
+    """Residuals (penalties, missing, q) of the left-out rows, predicted by a fit without them; `whole` solves with all
+    rows.
+    """
     own, residuals = rows[missing], np.empty((len(penalties), len(missing), targets.shape[1]))
     if len(missing) >= rows.shape[1]:
         others, of_others = gram - own.T @ own, product - own.T @ targets[missing]

@@ -1,4 +1,4 @@
-"""Directions of the entries that labels tell about, which enter a subspace where labels that were held out gain."""
+"""Directions that predict labels, added to a subspace where they lower the error on held-out labels."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def with_label_columns(fit: Fit, weights: Floats) -> LowRankGaussian:
 
 
 def without_label_columns(model: LowRankGaussian, targets: int) -> LowRankGaussian:
-    """The model of the columns before those of the labels."""
+    """The model without its last columns, which are labels."""
     D = len(model.mean) - targets
     return model._replace(mean=model.mean[:D], components=np.ascontiguousarray(model.basis[:D]).T)
 
 
 def supervised_start(rows: RowParts, plain: Fit, labels: Labels) -> LowRankGaussian:
-    """A model with label columns: the `plain` one, and a further direction a target, that of the entries which go with
-    what the plain one leaves of it.
+    """A model with label columns: the `plain` one and, for each target, one more direction, along which entries vary
+    with the residuals of that target.
     """
     fit = labels.fit(rows, plain.model)
     start = with_label_columns(plain._replace(weights=fit.weights), labels.weights)
@@ -188,7 +188,7 @@ def _fold_error(part: DrawnRows, k: int, model: LowRankGaussian, fit: LabelFit, 
 
 
 class LabelJudge:
-    """Tells EM after every step whether to end: where held-out labels of a sample gain nothing any more."""
+    """Decides after every step of EM whether to stop: once held-out labels of a sample are predicted no better."""
 
     _gain, _patience, _halves = 1e-4, 2, 2
 
@@ -200,7 +200,7 @@ class LabelJudge:
         self.able = bool(sample.total(_labelled_rows)[0] >= _FEW)
 
     def __call__(self, model: LowRankGaussian) -> bool:
-        """Whether a model, which may have label columns, is the last one."""
+        """Whether to stop at this model, which may have label columns."""
         if not self.able:
             return False
         model = without_label_columns(model, model.components.shape[1] - self._columns)

@@ -189,7 +189,7 @@ def _known(piece: Batch) -> Batch:
 
 
 def _of_size(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """The same rows cut anew, so that no batch tells how a file was laid out."""
+    """The same rows in batches of `size`, wherever a file or a piece ends."""
     held: list[Batch] = []
     missing = size
     for rows, labels in pieces:
@@ -395,12 +395,12 @@ def _begin(model: Any, batch: Any, learn: Callable[[Any, Any], Any]) -> None:
 
 
 def rows_of(batch: Any) -> Any:
-    """X of a batch that is X, (X, y) or (X, None)."""
+    """The rows X of a batch that is X, (X, y) or (X, None)."""
     return batch[0] if isinstance(batch, tuple) else batch
 
 
 def labelled(batch: Any, least: int = 2, most: int = 2) -> Any:
-    """A batch (X, y) or (X, y, sample_weight), or what came in its place."""
+    """The batch, after a check that it is (X, y) or, where `most` is 3, (X, y, sample_weight); ValueError otherwise."""
     if not isinstance(batch, tuple | list) or not least <= len(batch) <= most:
         came = f"{len(batch)} pieces" if isinstance(batch, tuple | list) else type(batch).__name__
         wish = "(X, y)" if most == 2 else "(X, y) or (X, y, sample_weight)"

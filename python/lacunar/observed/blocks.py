@@ -94,7 +94,7 @@ def write_rows(
 
 
 def cut(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The same rows in blocks, which depend on the rows alone."""
+    """The same rows in blocks; where blocks end depends on the rows alone, not on the pieces."""
     held: list[Piece] = []
     rows = entries = 0
     for piece in pieces:
@@ -203,7 +203,7 @@ class BlockFile:
             self.header, self.table, self.key = self._sound(self._footer, source)
 
     def _sound(self, read: Any, *arguments: Any) -> Any:
-        """What read(*given) returns; ValueError, which names the file, for whatever damaged bytes lead to."""
+        """The result of read(*arguments); errors that damaged bytes cause become a ValueError that names the file."""
         try:
             return read(*arguments)
         except (MemoryError, OSError):
@@ -237,9 +237,7 @@ class BlockFile:
 
     @contextmanager
     def _reading(self) -> Iterator[BinaryIO]:
-        """The file, opened; the only way to its blocks. Another file may have taken the path since the footer
-        was read.
-        """
+        """Open the file to read its blocks; an error where another file has replaced it since the footer was read."""
         with self._opened() as stream:
             self._check_unchanged(stream)
             yield stream
@@ -323,7 +321,7 @@ def open_rows(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _identity(stream: BinaryIO) -> tuple[int, ...]:
-    """What changes with the file: which one it is, its size and time, and the checksum of its footer."""
+    """What identifies a version of the file: device, inode, size, time of change, checksum of the footer."""
     status = os.fstat(stream.fileno())
     tail = np.frombuffer(_read(stream, max(status.st_size - _TAIL.itemsize, 0), _TAIL.itemsize), _TAIL)[0]
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, int(tail["crc32"])
@@ -339,8 +337,8 @@ def _references(arrays: list[NDArray[Any]]) -> list[int]:
 
 
 class _BufferPool:
-    """Arrays for decoded blocks. Those that nobody holds any more are used again, as memory that is new costs a fault a
-    page.
+    """Arrays to decode blocks into. An array that has no other reference left is used again, since fresh memory costs
+    page faults.
     """
 
     def __init__(self, table: NDArray[Any], dtype: np.dtype[Any]) -> None:
@@ -365,7 +363,7 @@ class _BufferPool:
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
-    """indptr, indices, values and shape of all rows of a file, which is opened once: another may take its path
+    """indptr, indices, values and shape of all rows of a file. It is opened once, as another file may replace it
     meanwhile.
     """
     with open_rows(path) as stream:
@@ -373,7 +371,7 @@ def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
 
 
 def whole(file: BlockFile) -> tuple[Any, ...]:
-    """The arrays and the shape of all rows."""
+    """indptr, indices, values and shape of all rows of an opened file."""
     (n_rows, n_columns), n = file.header.shape, int(file.table["entries"].sum())
     indptr, indices, values = np.zeros(n_rows + 1, np.int64), np.empty(n, np.int32), np.empty(n, file.header.dtype)
     row = offset = 0
@@ -386,7 +384,7 @@ def whole(file: BlockFile) -> tuple[Any, ...]:
 
 
 def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
-    """The same items; a thread draws up to `depth` of them before they are asked for. It ends with the iterator.
+    """The same items, which a thread reads ahead, up to `depth` of them; the thread ends with the iterator.
 
     A forked child has no such thread, and perhaps a lock that it held: the child gets an error in place of the next
     item.
@@ -445,7 +443,7 @@ def is_block_file(path: str | os.PathLike[str]) -> bool:
 
 
 def _known(key: tuple[int, ...], n_blocks: int) -> NDArray[np.bool_]:
-    """Which blocks of a file were compared with their checksums in this process."""
+    """A mask (n_blocks,) of blocks whose checksums this process has compared."""
     if key not in _checked:
         while len(_checked) >= _REMEMBERED:
             _checked.pop(next(iter(_checked)), None)
@@ -462,7 +460,7 @@ def _read(stream: BinaryIO, offset: int, size: int) -> bytes:
 
 
 def _fill(stream: BinaryIO, view: NDArray[np.uint8], number: int) -> None:
-    """As much as the view holds; a read may return less than it was asked for."""
+    """Read bytes until the view is full, as one read may return fewer."""
     done, target = 0, view.data
     while done < len(view):
         came = stream.readinto(target[done:])  # type: ignore[attr-defined]

@@ -67,7 +67,7 @@ def listed(names: Iterable[object], most: int = 10) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Text that does nothing but show: what is not printable stands as its escape.
+    """Text with every character that is not printable escaped.
 
     Names of columns, labels and files are not to be trusted: a terminal executes control characters, marks of writing direction
     reverse the rest of a line, and line breaks make lines that look like ours. Text for HTML must be escaped as well.
@@ -239,7 +239,8 @@ class Reading:
         return text if len(text) < _LONGEST else str(float(text))
 
     def parsed(self, cells: Iterable[str]) -> dict[str, Any]:
-        """What those cells say that say something, by cell: numbers as programs write them, or dates without offset, in UTC.
+        """Parsed cells by their text: numbers as programs write them, or dates without offset, in UTC. Unreadable cells
+        are left out.
 
         Truth values are the numbers 1 and 0, as text as well.
         """
@@ -258,7 +259,7 @@ class Reading:
 
 
 class OpenReading(ValueError):
-    """The text of a column can be read in two ways; `wish` is the option that settles it, "decimal" or "dates"."""
+    """Text of a column that can be read in two ways; `wish` names the option to set, "decimal" or "dates"."""
 
     def __init__(self, sentence: str, wish: str) -> None:
         super().__init__(sentence)
@@ -280,7 +281,7 @@ class TextColumn(NamedTuple):
 
 
 def text_column(name: Any, cells: Iterable[Any], is_category: bool = False) -> TextColumn:
-    """What tidied cells hold: text, dates among it, and numbers. Other cells are missing."""
+    """Count the texts, dates included, and the numbers among tidied cells of a column. Other cells are missing."""
     cells = list(cells)
     numbers = [cell for cell in cells if isinstance(cell, Number)]
     texts = Counter(str(cell) for cell in cells if isinstance(cell, str | date) and cell)
@@ -328,7 +329,8 @@ def _number(cell: Any) -> float:
 def learn_readings(
     columns: Mapping[_Key, TextColumn], decimal: str | None = None, dates: str | None = None, *, numbers: bool = True
 ) -> dict[_Key, Reading]:
-    """How those columns are written whose text says numbers or dates; a column that leaves its decimal mark open follows those that do not.
+    """Learn how each column writes numbers or dates; where its decimal mark is ambiguous, that of the other columns is
+    used.
 
     `decimal` and `dates` ("dmy", "mdy") say what cells leave open, else OpenReading; without `numbers` text of digits stays text.
     """
@@ -458,7 +460,9 @@ def _dates(cells: Iterable[str], order: str, *, stop: bool = False) -> Iterable[
 
 
 def _date_in(cell: str, forms: list[str]) -> datetime | None:
-    """The date of a cell in the first form that reads it, which moves to the front: it reads the next cell, too."""
+    """The date of a cell by the first format that reads it; that format moves to the front, as it likely reads the next
+    cell too.
+    """
     for k, form in enumerate(forms):
         try:
             value = datetime.strptime(cell, form)

@@ -49,9 +49,7 @@ def column_moments(X: Observed, weight: Floats | None, n_jobs: int | None = None
 
 
 class ColumnSpread(NamedTuple):
-    """What `column_moments` says, right where squares leave float64 and where a column's spread is small beside its
-    size.
-    """
+    """Moments of columns that stay right where squares leave float64, and where a column varies little beside its size."""
 
     rows: float  # sum of the weights of all rows
     total: Floats
@@ -91,7 +89,7 @@ def column_spread(X: Observed, weight: Floats | None, n_jobs: int | None = None)
 
 
 def _spread_in_units(X: Observed, weight: Floats | None, n_jobs: int | None) -> ColumnSpread:
-    """The spread of columns, those of extreme size summed in units of their own."""
+    """The `ColumnSpread` of columns; columns of extreme size are summed in powers of two of their own."""
     total, mean, variance = column_moments(X, weight, n_jobs)
     deviation = np.sqrt(variance)
     extreme = (total > 0) & ~((deviation + np.abs(mean) > _SMALL) & (deviation + np.abs(mean) < _LARGE))

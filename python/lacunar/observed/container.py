@@ -179,8 +179,8 @@ _LOCAL_HEADER = 30  # bytes before the name of a member
 
 
 def _members_by_name(members: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Members of a zip file of `size` bytes, of which no two share a name or a byte: what they hold packed is no more
-    than the file.
+    """Members of a zip file of `size` bytes; ValueError where two share a name or bytes, so that all of them are no
+    larger than the file.
     """
     infos = members.infolist()
     by_name = {info.filename: info for info in infos}

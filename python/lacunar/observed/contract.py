@@ -26,7 +26,7 @@ MAX_COLUMNS = 2**31 - 1
 
 
 def float_dtype(dtype: DTypeLike | None, came: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute in: the one asked for, else float32 where it came so, else float64."""
+    """The dtype to compute in: the requested one, else float32 for float32 input, else float64."""
     if dtype is None:
         return FLOATS[1] if came == FLOATS[1] else FLOATS[0]
     if np.dtype(dtype) not in FLOATS:
@@ -101,7 +101,7 @@ def _checked_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[An
 
 
 def _as_read(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """The array as the core reads it: of this dtype, contiguous and aligned; itself where it is so already."""
+    """The array in this dtype, contiguous and aligned, copied only where needed."""
     return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
 
 

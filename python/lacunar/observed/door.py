@@ -67,7 +67,7 @@ def as_observed(
 
 
 def refuse_file(X: Any) -> None:
-    """TypeError for a file of rows, where the whole table is needed, and for what is no table."""
+    """TypeError for a file of rows where the whole table is needed, and for input that is no table."""
     refuse_no_table(X)
     if isinstance(X, ObservedFile):
         raise TypeError(
@@ -186,7 +186,7 @@ def column_names(estimator: Any) -> list[str]:
 
 
 def cells_of(estimator: Any, X: Any, sparse_missing: SparseMissing) -> NDArray[Any]:
-    """The cells (m, d) of a table that an estimator has read, as users know them: numbers with NaN, or objects."""
+    """The cells (m, d) of a table as an estimator reads them: numbers with NaN where missing, or objects."""
     columns = cells_by_name(estimator, X)
     if columns is not None:
         numbers = all(column.dtype.kind in "biuf" for column in columns)
@@ -505,7 +505,7 @@ def _refuse_all_unknown(known: NDArray[np.bool_]) -> None:
 
 
 def _labels_where(known: NDArray[np.bool_], labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels in the type of those that are known; floating-point numbers as they are."""
+    """Labels in the type of the known ones, zero where unknown; arrays that hold no objects are returned unchanged."""
     if labels.dtype.kind != "O":
         return labels
     known_labels = np.array(labels[known].tolist())

@@ -1,4 +1,4 @@
-"""What `Observed` is read from besides its own file: svmlight text, Parquet, and Arrow's own objects, a few lines in memory at a time."""
+"""Readers of svmlight text, Parquet and Arrow objects, which hold a few lines in memory at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArra
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever a damaged or unsuitable file leads to becomes a ValueError that names it."""
+    """Turn errors of a damaged or unsuitable file into a ValueError that names the file."""
     try:
         yield
     except (FileNotFoundError, ImportError, MemoryError):
@@ -104,7 +104,7 @@ def as_table(piece: Any) -> Any:
 
 
 def values_of(column: Any) -> NDArray[Any]:
-    """A column as an array: categories as what they stand for, nulls as NaN among numbers and None elsewhere."""
+    """A column as an array: categories as their values, nulls as NaN among numbers and as None elsewhere."""
     values: NDArray[Any] = plain_arrow(column).to_numpy(zero_copy_only=False)
     return values
 
@@ -187,7 +187,9 @@ def parquet_triplets(
 
 
 def refuse_mostly_empty(rows: NDArray[Any], name: str) -> None:
-    """Memory is spent on every row up to the last: one number must not ask for all there is."""
+    """ValueError for row numbers far beyond the number of entries: every row takes memory, and one wrong number would
+    take all of it.
+    """
     if rows.dtype.kind in "iu" and rows.size and rows.max() >= max(_FREE_ROWS, _EMPTY_PER_ENTRY * rows.size):
         raise ValueError(
             f"{name} reaches {rows.max()} in {rows.size} triplets; nearly all rows would be empty. Renumber the rows, or pass shape."

@@ -1,4 +1,6 @@
-"""Whose memory an array is: numbers that the core follows unseen lie where nobody but this package writes."""
+"""Which arrays are private: the compiled core trusts checked numbers only where no other code can write to their
+memory.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 class Memory:
-    """Where arrays of ours lie, and what they are known by: the base of every view of them."""
+    """Owner of a private array: the base of all of its views, by which `is_private` recognises them."""
 
     __slots__ = ("__array_struct__", "_array")
 
@@ -21,12 +23,14 @@ class Memory:
 
 
 def mark_private(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """An array that was just computed, said to be ours: for whoever made it, never for what a caller passed."""
+    """Mark a newly computed array as private. Only code that allocated the array may call it, never for a caller's
+    array.
+    """
     return array if array.dtype.hasobject else np.asarray(Memory(array))
 
 
 def owned(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """The array as the core reads it: of this dtype, contiguous, aligned, and in memory that nobody else writes to.
+    """The array in this dtype, contiguous, aligned and in private memory.
 
     Itself where it is all that, else a copy. To be called before the numbers are checked: what is checked is then what
     is used.
@@ -38,7 +42,7 @@ def owned(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
 
 
 def is_private(array: NDArray[Any]) -> bool:
-    """Whether nobody but this package can write to the array's memory."""
+    """Whether only this package can write to the array's memory."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
@@ -48,7 +52,7 @@ def is_private(array: NDArray[Any]) -> bool:
 
 
 def is_frozen(array: NDArray[Any]) -> bool:
-    """Whether the array's memory cannot be written to: bytes, or a file that is mapped for reading, own it.
+    """Whether nothing can write to the array's memory, because bytes or a read-only mapped file own it.
 
     A read-only array that owns its memory may have writable views, and its flag can be set back. A read-only view of
     memory says nothing of those who have another, so a buffer of any other kind is not believed.

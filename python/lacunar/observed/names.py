@@ -1,4 +1,4 @@
-"""Columns of frames by name: those of `fit` in their order, whatever a later frame holds.
+"""Columns of frames by name: put into the order of `fit`, whatever order a later frame has.
 
 A part of the door, which `lacunar.observed.door`, the encoder and the shell stand on.
 """
@@ -20,7 +20,7 @@ _MOST = 20  # names in a message
 
 
 def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """X with the columns of `fit` in their order, where both are frames with names; anything else as it is.
+    """X with its columns in the order of `fit`, where both are frames with names; otherwise X unchanged.
 
     Names that are no text, such as years, dates and those of several levels, go by what they read as text, which the frame that comes back
     has for names. Columns of a frame numbered from 0, and of an array, are named by their numbers.
@@ -70,7 +70,9 @@ def absent_columns(estimator: Any, X: Any) -> list[Any]:
 
 
 def cells_by_name(estimator: Any, X: Any) -> list[Any] | None:
-    """Columns (m,) of cells of a frame, those of `fit` in their order, None where absent; None for what is no frame. Says nothing of the names."""
+    """The columns of a frame in the order of `fit`, each (m,), NaN where a column is absent; None where X is no frame.
+    Warns of nothing.
+    """
     frame = as_frame(X)
     if frame is None:
         return None
@@ -98,7 +100,7 @@ def _are_numbers(frame: Any, n_columns: int) -> bool:
 
 
 def _fitted_names(estimator: Any, names: list[str]) -> list[str] | None:
-    """Names of the columns of `fit` by which a frame goes; None where it goes by place.
+    """The column names of `fit` to match a frame by; None where columns are matched by position.
 
     It does where one of the two has names and the other has none, of which scikit-learn warns.
     """
@@ -116,7 +118,7 @@ def _renamed(frame: Any, names: list[Any]) -> Any:
 
 
 def match_names(names: Sequence[Any], fitted_names: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Names of wanted columns that a table lacks, and names of its columns that nobody wants."""
+    """Names of `fit` that a table lacks, and names of the table that `fit` did not have."""
     came, fitted = set(names), set(fitted_names)
     return [name for name in fitted_names if name not in came], [name for name in names if name not in fitted]
 

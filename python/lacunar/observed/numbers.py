@@ -1,5 +1,5 @@
-"""One reading of numbers, whatever holds them: cells of objects or text, and columns of frames, as floats with NaN
-where missing.
+"""Read numbers from any container: cells of objects or text, and columns of frames, become floats with NaN where
+missing.
 
 Every door reads through these functions, so that a table gives the same answers in every container. What is no number
 is refused with its row and column, never guessed.
@@ -32,9 +32,7 @@ _SHOWN = 60  # characters of a cell in a message
 
 
 class Place(NamedTuple):
-    """Where cells stand, for messages: which argument, which column where they are one, and what to do about text
-    there.
-    """
+    """Where cells are, for error messages: the argument, the column if it is one column, and what to do about text."""
 
     argument: str = "X"
     column: str | None = None
@@ -55,7 +53,7 @@ def is_missing(cell: object) -> bool:
 
 
 def refuse_other_kinds(dtype: Any, name: str = "X") -> None:
-    """An error for dates, durations, complex numbers and records, which NumPy turns into numbers without a word."""
+    """An error for dates, durations, complex numbers and records, which NumPy would silently turn into numbers."""
     kind = getattr(dtype, "kind", None)
     if kind == "M":
         raise TypeError(f"{name} must be numeric or boolean; it is {dtype}. {ENCODE}")
@@ -98,7 +96,7 @@ def _numbers_of_cells(cells: NDArray[np.object_], place: Place) -> NDArray[np.fl
 
 
 def _plain(cells: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Cells that NumPy reads as float() does, None for each that says that it is missing."""
+    """Cells as NumPy reads them, as float() would; None for cells marked as missing."""
     others = {kind for kind in set(map(type, cells.flat)) if issubclass(kind, _REFUSED) or not issubclass(kind, _READ)}
     if not others:
         return cells
@@ -140,7 +138,7 @@ def _refuse_first(cells: NDArray[np.object_], place: Place) -> NoReturn:
 
 
 def as_frame(X: Any) -> Any:
-    """The frame that X is, of the user's library, a record batch as a table; None for what is no frame in memory."""
+    """X as a frame of the user's own library, a record batch as a table; None where X is no frame in memory."""
     pa = nw.dependencies.get_pyarrow()
     if pa is not None and isinstance(X, pa.RecordBatch):
         return pa.Table.from_batches([X])

@@ -169,7 +169,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Optional:
-    """None, or a value that keeps the rule."""
+    """A rule for None or a value that keeps the inner rule."""
 
     rule: Rule
 
@@ -180,9 +180,7 @@ class Optional:
 
 @dataclass(frozen=True)
 class Sometimes:
-    """A value that keeps the rule, of an attribute that some fits do not set. All others that have a rule must be
-    there.
-    """
+    """A rule for an attribute that only some fits set. Attributes under every other rule must be present."""
 
     rule: Rule
 
@@ -192,7 +190,9 @@ class Sometimes:
 
 @dataclass(frozen=True)
 class Anything:
-    """Any value: `_check_loaded` checks it, or no prediction depends on it. It must be there."""
+    """A rule for an attribute that must be present and may hold any value: `_check_loaded` checks it, or no prediction
+    depends on it.
+    """
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None: ...
 

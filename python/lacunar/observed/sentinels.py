@@ -138,5 +138,5 @@ def warn_of_sentinels(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> 
 
 
 def number(value: float) -> str:
-    """A number as one writes it: -999 and not -999.0."""
+    """A number as people write it: -999, not -999.0."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"

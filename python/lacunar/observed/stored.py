@@ -200,8 +200,8 @@ class ObservedFile:
 
 
 def over_files(method: Step) -> Step:
-    """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array
-    or sparse matrix a result.
+    """Let a method of an estimator that answers rows take an `ObservedFile` too, block by block; the results are joined
+    by row.
     """
 
     @wraps(method)
@@ -214,8 +214,8 @@ def over_files(method: Step) -> Step:
 
 
 def _collected(file: ObservedFile, step: Step) -> Any:
-    """What step(rows) gives for every block, an array with an entry a row, a tuple of such or a sparse matrix, joined
-    by row.
+    """The results of step(rows) for all blocks, joined by row. A result is an array with one entry a row, a tuple of
+    such, or a sparse matrix.
     """
     n, start = len(file), 0
     joined: list[NDArray[Any]] = []
@@ -244,7 +244,7 @@ def _collected(file: ObservedFile, step: Step) -> Any:
 
 
 def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
-    """The same pieces; says how fast they come and how long the rest will take."""
+    """The same pieces, with reports of the speed and of the time left."""
     total, done, begun = int(file.table["entries"].sum()), 0, time.perf_counter()
     said = begun
     for piece in pieces:

@@ -136,8 +136,8 @@ class Observed:
     def _trusted(
         cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
     ) -> Observed:
-        """Wrap arrays that are known to keep the contract, without reading them; `mark_private` says which of them are
-        new.
+        """Wrap arrays without checking them: the caller guarantees the contract and has marked private the ones that it
+        allocated.
         """
         table = cls.__new__(cls)
         table._adopt(indptr, indices, values, shape)
