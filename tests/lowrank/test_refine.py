@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from reference.popca import variational_step
+from reference.popca import evidence, variational_step
 
 from lacunar import Observed, _core
-from lacunar.lowrank import POPCA
+from lacunar.lowrank import POPCA, em
 from lacunar.lowrank.em import refined
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.observed import ObservedFile, write_batches
@@ -76,7 +76,7 @@ def test_steps_are_those_of_the_slow_twin(centre):
     state = basis, np.zeros((7, 2, 2)), np.zeros(7), model.noise, np.mean(basis**2, axis=0)
     for steps in range(1, 4):
         state = variational_step(X, *state, centre=centre)
-        made = refined(model, Observed.from_dense(X), steps, centre=centre, n_jobs=None)
+        made = refined([model], Observed.from_dense(X), steps, centre=centre, n_jobs=None)
         np.testing.assert_allclose(made.noise, state[3], rtol=1e-9)
         np.testing.assert_allclose(made.variances, np.sum(state[0] ** 2, axis=0) + state[3], rtol=1e-9)
         np.testing.assert_allclose(made.mean, state[2], rtol=1e-8, atol=1e-10)
@@ -84,9 +84,25 @@ def test_steps_are_those_of_the_slow_twin(centre):
         np.testing.assert_allclose(np.abs(np.sum(made.components * axes.T, axis=1)), 1, rtol=1e-9)
 
 
+@pytest.mark.parametrize("centre", [True, False])
+def test_every_step_raises_the_evidence(centre):
+    X = table(300, 20, 4, 0.15)
+    X[:, 3] = np.nan
+    rows = Observed.from_dense(X)
+    counts, total = em.count(rows), em.sums_over(rows)
+    state, bounds = em._state_of(start(20, 4), 19), []
+    for _ in range(12):
+        state = em._refining_step(state, total, counts, float(np.nansum(X**2)), centre=centre)
+        bounds.append(em._evidence(state, total))
+        covariances = em.unpacked(state.covariances, 4)
+        twin = evidence(X, state.model.basis, covariances, state.model.mean, state.model.ridge, state.prior)
+        assert bounds[-1] == pytest.approx(twin, rel=1e-9)
+    assert np.diff(bounds).min() > 0
+
+
 def test_steps_end_when_the_subspace_has_settled():
     rows = Observed.from_dense(table(n=500, p=1.0))
-    many, more = (refined(start(7, 2), rows, steps, centre=True, n_jobs=None) for steps in (40, 400))
+    many, more = (refined([start(7, 2)], rows, steps, centre=True, n_jobs=None) for steps in (40, 400))
     np.testing.assert_array_equal(many.components, more.components)
 
 
@@ -144,3 +160,17 @@ def test_two_starts_give_files_and_memory_the_same_model(tmp_path):
     models = [POPCA(5).fit(part) for part in (rows, ObservedFile(tmp_path / "rows.lacunar"))]
     assert models[0].diagnostics_["mean_joint_count"] < 20
     np.testing.assert_allclose(models[1].components_, models[0].components_, rtol=0, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # few pairs
+def test_of_two_starts_the_one_of_more_evidence_is_nearer_the_truth():
+    """Heavy-tailed rows, 12 % seen: the start that left less noise missed .124."""
+    missed = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        basis = np.linalg.qr(rng.normal(size=(40, 4)))[0]
+        X = rng.standard_t(3, size=(600, 4)) * 0.8 ** np.arange(4) @ basis.T * np.sqrt(10)
+        X += 0.3 * rng.normal(size=X.shape)
+        components = POPCA(4).fit(np.where(rng.random(X.shape) < 0.12, X, np.nan)).components_
+        missed.append(1 - np.sum((components @ basis) ** 2) / 4)
+    assert np.mean(missed) < 0.115

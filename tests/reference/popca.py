@@ -96,3 +96,19 @@ def expected_error(left, right, rank, masks, unit):
             w = np.linalg.solve(model[np.ix_(seen, seen)], model[seen, j])
             errors.append((right[j, j] - 2 * w @ right[seen, j] + w @ right[np.ix_(seen, seen)] @ w) / unit[j])
     return np.mean(errors)
+
+
+def evidence(X, basis, covariances, mean, noise, prior):
+    """Bound of the log likelihood of rows, row by row and column by column, up to a constant."""
+    k, bound = len(prior), 0.0
+    for row in X:
+        seen = ~np.isnan(row)
+        x, v = (row - mean)[seen], basis[seen]
+        precision = np.eye(k) + (v.T @ v + covariances[seen].sum(axis=0)) / noise
+        bound += 0.5 * (v.T @ x) @ np.linalg.solve(precision, v.T @ x) / noise**2 - 0.5 * x @ x / noise
+        bound -= 0.5 * (len(x) * np.log(noise) + np.log(np.linalg.det(precision)))
+    for v, covariance in zip(basis, covariances, strict=True):
+        if covariance.any():
+            bound -= 0.5 * np.sum((v**2 + np.diag(covariance)) / prior + np.log(prior))
+            bound += 0.5 * np.log(np.linalg.det(covariance))
+    return bound

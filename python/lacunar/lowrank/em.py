@@ -6,7 +6,7 @@ All are steps of `run_em`: an expectation step over rows, in memory or in parts,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -458,10 +458,10 @@ def refinable(model: LowRankGaussian) -> bool:
 
 
 def refined(
-    model: LowRankGaussian, rows: Observed | RowParts, steps: int, *, centre: bool, n_jobs: int | None
+    starts: Sequence[LowRankGaussian], rows: Observed | RowParts, steps: int, *, centre: bool, n_jobs: int | None
 ) -> LowRankGaussian:
-    """At most `steps` of variational EM from a model of principal components about mean 0; means are parameters where
-    `centre`.
+    """At most `steps` of variational EM from each start, models of principal components about mean 0: the model of the
+    largest evidence. Means are parameters where `centre`.
 
     Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA
     of Bishop (1999) for missing entries (Ilin and Raiko, "Practical approaches to principal component analysis in the
@@ -470,21 +470,55 @@ def refined(
     step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
     counts, total = count(rows), sums_over(rows, None, n_jobs)
-    strength = np.maximum(model.variances - model.ridge, _FAINT * model.ridge)
-    basis = model.components.T * np.sqrt(strength)
-    d, k = basis.shape
-    prior = np.sum(basis**2, axis=0) / max(int((counts.n > 0).sum()), 1)
-    start = model._replace(components=basis.T, sizes=1.0)
-    size = float(counts.squares.sum())
+    size, n_seen = float(counts.squares.sum()), int((counts.n > 0).sum())
 
     def step(state: _Uncertain) -> tuple[_Uncertain, float]:
         new = _refining_step(state, total, counts, size, centre=centre)
-        return new, float(1 - np.sum((_axes(state).T @ _axes(new)) ** 2) / k)
+        return new, float(1 - np.sum((_axes(state).T @ _axes(new)) ** 2) / _axes(new).shape[1])
 
-    state = run_em(step, _Uncertain(start, np.zeros((d, k * (k + 1) // 2)), prior), max_iter=steps, tol=_SETTLED)[0]
+    states = [run_em(step, _state_of(start, n_seen), max_iter=steps, tol=_SETTLED)[0] for start in starts]
+    state = states[0] if len(states) == 1 else max(states, key=lambda state: _evidence(state, total))
     noise = state.model.ridge
     variances = np.sum(state.model.basis**2, axis=0) + noise
     return LowRankGaussian.principal(state.model.mean, signed(_axes(state).T), variances, noise)
+
+
+def _state_of(start: LowRankGaussian, n_seen: int) -> _Uncertain:
+    """The state of a start, whose components have no posterior variance yet."""
+    strength = np.maximum(start.variances - start.ridge, _FAINT * start.ridge)
+    basis = start.components.T * np.sqrt(strength)
+    d, k = basis.shape
+    model = start._replace(components=basis.T, sizes=1.0)
+    return _Uncertain(model, np.zeros((d, k * (k + 1) // 2)), np.sum(basis**2, axis=0) / max(n_seen, 1))
+
+
+def _evidence(state: _Uncertain, total: Total) -> float:
+    """The lower bound of the log likelihood that steps raise, up to a constant: that of the rows given the posterior of
+    the components, less the divergence of that posterior from its prior.
+    """
+    basis, covariances, k = state.model.basis, state.covariances, len(state.prior)
+    bound = total(_row_evidence, _column_moments(state), k, state.model.ridge)[0]
+    seen = np.flatnonzero(covariances[:, 0] > 0)
+    for block in _column_blocks(len(seen), k):
+        at = seen[block]
+        full = unpacked(covariances[at], k)
+        second = (basis[at] ** 2 + np.einsum("jkk->jk", full)) / state.prior
+        bound -= float(np.sum(second + np.log(state.prior)) - np.sum(np.linalg.slogdet(full)[1])) / 2
+    return float(bound)
+
+
+def _row_evidence(table: WeightedRows, model: Floats, k: int, noise: float) -> tuple[float]:
+    """Sum over rows of the log likelihood, up to a constant; `model` as of `factor_sums`."""
+    bound, pairs = -0.5 * table.rows.nnz * np.log(noise), k * (k + 1) // 2
+    for piece in table.pieces(k):
+        entries = standardised(piece.rows, model[:, -1], n_jobs=piece.threads).to_scipy()
+        seen = type(entries)((np.ones(entries.nnz), entries.indices, entries.indptr), shape=entries.shape)
+        precision = np.eye(k) + unpacked(seen @ model[:, :pairs], k) / noise
+        pull = entries @ model[:, pairs:-1] / noise
+        latent = np.linalg.solve(precision, pull[:, :, None])[:, :, 0]
+        bound += 0.5 * float(np.sum(pull * latent) - np.sum(np.linalg.slogdet(precision)[1]))
+        bound -= 0.5 * float(np.sum(np.square(entries.data, dtype=np.float64))) / noise
+    return (float(bound),)
 
 
 def _axes(state: _Uncertain) -> Floats:
@@ -531,16 +565,22 @@ def _column_blocks(d: int, k: int) -> list[slice]:
 
 def _expectations(state: _Uncertain, total: Total, used: int) -> tuple[Floats, Floats, Floats]:
     """Sums by column of E u u^T, packed, and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
+    k = len(state.prior)
+    pairs = (k + 1) * (k + 2) // 2
+    sums, moment, _ = total(factor_sums, _column_moments(state), k, state.model.ridge)
+    return sums[:, :pairs], sums[:, pairs:], unpacked(moment[None], k)[0] / max(used, 1)
+
+
+def _column_moments(state: _Uncertain) -> Floats:
+    """E v v^T of every column, packed, E v and the mean (d, k (k + 1) / 2 + k + 1), as `factor_sums` takes them."""
     basis = state.model.basis
     d, k = basis.shape
     row, column = np.tril_indices(k)
-    model = np.empty((d, len(row) + k + 1))
+    moments = np.empty((d, len(row) + k + 1))
     for block in _column_blocks(d, k):
-        model[block, : len(row)] = basis[block][:, row] * basis[block][:, column] + state.covariances[block]
-    model[:, len(row) : -1], model[:, -1] = basis, state.model.mean
-    pairs = (k + 1) * (k + 2) // 2
-    sums, moment, _ = total(factor_sums, model, k, state.model.ridge)
-    return sums[:, :pairs], sums[:, pairs:], unpacked(moment[None], k)[0] / max(used, 1)
+        moments[block, : len(row)] = basis[block][:, row] * basis[block][:, column] + state.covariances[block]
+    moments[:, len(row) : -1], moments[:, -1] = basis, state.model.mean
+    return moments
 
 
 def _packed(full: Floats) -> Floats:

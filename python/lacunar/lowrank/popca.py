@@ -89,7 +89,8 @@ class POPCA(SubspaceModel):
         Most steps of variational EM on the observed entries, from the closed form; fewer when the
         subspace has settled, none for as many components as columns or more than 64. Where fewer
         than 20 rows show a pair, in the mean, the steps are also taken from singular vectors of
-        rows filled with zeros, and the model that leaves less noise is kept.
+        rows filled with zeros, and the model of the larger evidence (the bound that EM raises) is
+        kept.
     standardize : bool, default=False
         Divide columns by their standard deviations; components are then those of the correlation
         matrix. A column of one value is divided by its size.
@@ -334,8 +335,7 @@ class POPCA(SubspaceModel):
         starts = [model]
         if self.diagnostics_["mean_joint_count"] < _FEW_PAIRS:
             starts.append(zero_filled(model, table, self.n_jobs))
-        models = [refined(start, table, self.refine, centre=True, n_jobs=self.n_jobs) for start in starts]
-        return min(models, key=attrgetter("ridge"))
+        return refined(starts, table, self.refine, centre=True, n_jobs=self.n_jobs)
 
     def _without_table(
         self, table: RowParts, counts: Counts, k: int, probe: Any, rng: np.random.Generator
