@@ -88,6 +88,16 @@ def test_ranks_on_the_way_to_the_largest():
     assert list(hidden._ranks(64)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
 
 
+@pytest.mark.parametrize("best", [1, 2, 5, 7, 11, 37, 49])
+def test_ranks_between_those_on_the_way_are_found(best):
+    rank, errors = hidden.best_rank(lambda k: 1.0 + 0.1 * abs(k - best), 49)
+    assert rank == best
+    assert list(errors) == sorted(errors)
+    assert len(errors) <= 19
+    flat, _ = hidden.best_rank(lambda k: max(1.0, 2.0 - k / 5), 49)
+    assert flat == 5
+
+
 def test_folds_over_rows_share_the_subspace_that_labels_do_not_tell_about(monkeypatch):
     X, seen = low_rank(120, 8, 3, 0.3, 0.3)
     y = X[:, 0] + X[:, 1]

@@ -1,8 +1,8 @@
-"""Hidden cells choose the rank: observed entries are hidden from a fit, which is then asked for them."""
+"""The choice of a rank by the error at observed cells that are hidden from a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,15 +61,6 @@ def hidden_errors(
     return squared_errors(model.latent(seen, n_jobs=n_jobs).latent, model.basis, rows, hidden)
 
 
-def fewest_as_good(errors: Sequence[Floats]) -> int:
-    """Index of the first model whose errors (n_hidden,) are, in the mean, within one paired standard error of
-    the best.
-    """
-    best = errors[int(np.argmin([float(np.mean(squares)) for squares in errors]))]
-    losses = (squares - best for squares in errors)
-    return next(k for k, loss in enumerate(losses) if loss.mean() <= loss.std() / np.sqrt(len(loss)))
-
-
 def tail_noise(values: Floats, trace: float, d: int) -> float:
     """Mean of the d - k eigenvalues beside the k `values`, where all sum to `trace`; at least .001 of the mean
     of all.
@@ -86,8 +77,8 @@ def largest_rank(rows: Observed) -> int:
 def choose_rank(
     rows: Observed, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
 ) -> tuple[int, dict[int, float]]:
-    """The rank that predicts hidden cells best, and the mean squared errors of all that were tried: 1, 2, 3, 4, 6, 8,
-    12, ...
+    """The rank that predicts hidden cells best, and the mean squared errors of all ranks that were tried, by
+    `best_rank`, of rows in units of the variance of their cells.
 
     A tenth of the observed cells is hidden, drawn one by one; small tables have it done with up to five such tenths,
     which share no cell. Large ones are judged by a sample of their rows. A few long steps of EM order the ranks as its
@@ -110,7 +101,7 @@ def choose_rank(
         errors = (_errors(rows, *fold, rank, rng, options) for fold in zip(tables, tests, strict=True))
         return float(np.mean([np.mean(squares) for squares in errors]))
 
-    return _searched(error, _ranks(min(largest_rank(rows), _MOST)), _PATIENCE)
+    return best_rank(error, largest_rank(rows))
 
 
 def choose_rank_of_moments(
@@ -142,7 +133,7 @@ def choose_rank_of_moments(
     def error(rank: int) -> float:
         return float(np.mean([_moment_error(half, rank, unit) for half in halves]))
 
-    return _searched(error, range(1, min(most, _MOST) + 1), 2 * _PATIENCE)
+    return best_rank(error, most)
 
 
 class _Half(NamedTuple):
@@ -218,22 +209,32 @@ def next_rank(rank: int, most: int) -> int:
     return next((larger for larger in _ranks(min(most, _MOST)) if larger > rank), rank)
 
 
-def _searched(error: Callable[[int], float], ranks: Iterable[int], patience: int) -> tuple[int, dict[int, float]]:
-    """The best rank and all errors, one rank after another until more than `patience` in a row do no better than the
-    best.
+def best_rank(error: Callable[[int], float], most: int) -> tuple[int, dict[int, float]]:
+    """The smallest rank whose error is at most half a per cent above the least, and the errors of all that were tried.
+
+    These are 1, 2, 3, 4, 6, 8, 12, ... up to `most`, until more than `_PATIENCE` in a row do no better than the best;
+    then those halfway between the best and its neighbours, until none is left between them.
     """
     errors: dict[int, float] = {}
-    for rank in ranks:
+    for rank in _ranks(min(most, _MOST)):
         errors[rank] = error(rank)
-        if list(errors).index(_best(errors)) < len(errors) - 1 - patience:
+        if list(errors).index(_best(errors)) < len(errors) - 1 - _PATIENCE:
             break
-    return _best(errors), errors
+    while halfway := _halfway(sorted(errors), _best(errors)):
+        errors |= {rank: error(rank) for rank in halfway}
+    return _best(errors), dict(sorted(errors.items()))
+
+
+def _halfway(ranks: list[int], best: int) -> list[int]:
+    """Ranks between the best and the ones next to it that were tried."""
+    at = ranks.index(best)
+    return [(best + near) // 2 for near in ranks[max(at - 1, 0) : at + 2] if abs(best - near) > 1]
 
 
 def _best(errors: dict[int, float]) -> int:
-    """The smallest rank whose error is at most half a percent above the least."""
+    """The smallest rank whose error is at most half a per cent above the least."""
     least = (1 + _SAME) * min(errors.values()) + _EXACT
-    return next(rank for rank, error in errors.items() if error <= least)
+    return min(rank for rank, error in errors.items() if error <= least)
 
 
 def fit_chosen(

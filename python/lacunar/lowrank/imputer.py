@@ -31,10 +31,11 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 3, 4, 6, 8, 12, ... up to 64
-        and takes the one that best predicts observed cells hidden from it: a tenth of them, up to
-        five tenths one after another in small tables, and cells of a sample of the rows where a
-        column has more than 2,000. Too small a rank cannot complete, too large a one fits noise.
+        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 3, 4, 6, 8, 12, ... up to
+        64, then ranks around the best, and takes the smallest whose error at observed cells hidden
+        from it is at most half a per cent above the least: a tenth of the cells, up to five tenths
+        one after another in small tables, and cells of a sample of the rows where a column has more
+        than 2,000. Too small a rank cannot complete, too large a one fits noise.
     self_masking : bool, default=False
         Whether entries are missing by their own values: entry j with probability height_j exp(-(x_j
         - center_j)^2 / (2 variance_j)), all three learned by column. Without it entries are taken

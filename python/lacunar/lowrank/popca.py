@@ -24,10 +24,11 @@ from lacunar._typing import Floats
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
 from lacunar.lowrank.em import refinable, refined, zero_filled
 from lacunar.lowrank.hidden import (
+    STEPS,
+    TOL,
+    choose_rank,
     choose_rank_of_moments,
-    fewest_as_good,
     hidden_errors,
-    hidden_tenths,
     hide,
     next_rank,
     tail_noise,
@@ -49,13 +50,11 @@ from lacunar.lowrank.moments import (
 from lacunar.lowrank.parts import Counts, FileParts, InMemory, RowParts, adopt_columns, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
-from lacunar.observed.columns import scales_of, standardised
-from lacunar.observed.door import check_sums
+from lacunar.observed.columns import column_spread, scales_of, standardised
 from lacunar.observed.rules import COUNT, Number, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
 
-_MOST_TRIED = 20  # components that "holdout" tries
-_HIDDEN = 0.1  # share of entries that "holdout" and `score` hide
+_HIDDEN = 0.1  # share of entries that `score` hides
 _LARGE = 1000  # columns from which products with rows beat forming the covariance
 _LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="dense" asks for more
 _TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
@@ -72,10 +71,10 @@ class POPCA(SubspaceModel):
     Parameters
     ----------
     n_components : int, float in (0, 1), "holdout" or None, default=None
-        How many; a float is the share of variance to reach, "holdout" the fewest within a standard
-        error of the best at imputing hidden entries (at most 20; up to five tenths of them, hidden
-        in turn), None min(n, d): all that rows tell about. `impute` and `score` then use
-        `n_impute_components_` of them, as all of them would fit noise.
+        How many; a float is the share of variance to reach, "holdout" the number that predicts
+        hidden entries best (as `LowRankImputer` chooses its rank; see Notes), None min(n, d): all
+        that rows tell about. `impute` and `score` then use `n_impute_components_` of them, as all
+        of them would fit noise.
     normalisers : str, float or array-like of shape (d,), default="auto"
         What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts
         expected of columns that are observed independently: from rates of columns, corrected for
@@ -122,6 +121,9 @@ class POPCA(SubspaceModel):
     mean_, scale_ : ndarrays of shape (d,)
     noise_variance_, total_variance_ : float
     n_components_, n_samples_seen_, n_features_in_ : int
+    holdout_errors_ : ndarray of shape (n_tried, 2)
+        With n_components="holdout" numbers that were tried and their mean squared errors at hidden
+        entries, in units of the variance of a column; none for fewer than 20 entries.
     n_impute_components_ : int
         Components that `impute` and `score` use: `n_components_`, but with n_components=None as
         many (up to 64) as predict missing entries best when the covariance is split into one to
@@ -147,6 +149,11 @@ class POPCA(SubspaceModel):
     some 8 d^2 numbers with the covariance formed; without, O(nnz k) a product (some 10 in all), and
     memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz,
     "Subspace Learning with Partial Information", JMLR 2016.
+
+    "holdout" is the true number where there is one and every direction lowers the error at entries
+    that a row hides: where directions exceed the noise and rows show more entries than there are
+    directions. With fewer entries a row it is any number, whose errors are all alike; a smooth
+    spectrum has no true number, and it takes as many as the entries support.
 
     Examples
     --------
@@ -178,7 +185,7 @@ class POPCA(SubspaceModel):
         ),
         "n_samples_seen_": COUNT,
         "solver_": Word(("dense", "matrix-free")),
-        "holdout_errors_": Sometimes(floats("tried", finite=False)),
+        "holdout_errors_": Sometimes(floats("tried", 2)),
         "state_": Sometimes(
             rules.Parts(
                 {"shift": floats("d"), **dict.fromkeys("SNA", floats("d", "d", dtype=np.float64))}
@@ -311,7 +318,7 @@ class POPCA(SubspaceModel):
         shift = counts.means
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, InMemory):
-            k = self._held_out(parts.part, probe, rng)
+            k = self._chosen_rank(parts.part, rng)
         if matrix_free(self, d, k, probe):
             table = parts.map(standardised, shift, None, self.n_jobs)
             model, imputing = self._without_table(table, counts, int(k), probe, rng), None
@@ -362,36 +369,16 @@ class POPCA(SubspaceModel):
         p = self.normalisers if word == "known" else None
         return {"center": True, "weights": word, "p": p, "pseudo_count": self.pseudo_count}
 
-    def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
-        """The fewest components within a standard error of the best at imputing tenths of the entries."""
-        if rows.nnz < 2:
-            raise ValueError(
-                f"n_components='holdout' must have an entry to hide and another to learn from; X has {rows.nnz} "
-                "observed. Pass a number of components."
-            )
-        errors = np.hstack([self._errors_at(hidden, rows, probe, rng) for hidden in hidden_tenths(rows.nnz, rng)])
-        check_sums(errors, "squared errors at hidden entries")
-        self.holdout_errors_ = np.sqrt(errors.mean(axis=1))
-        return 1 + fewest_as_good(list(errors))
-
-    def _errors_at(self, hidden: NDArray[np.bool_], rows: Observed, probe: Any, rng: np.random.Generator) -> Floats:
-        """Squared errors (models, n_hidden) of 1, 2, ... components, from the other entries, at the hidden ones."""
-        d = rows.shape[1]
-        most = max(min(_MOST_TRIED, d - 1), 1)
-        seen = hide(rows, hidden)
-        mean = column_means(seen)
-        if matrix_free(self, d, most, probe):
-            implicit = self._implicit(standardised(seen, mean, n_jobs=self.n_jobs))
-            scale = self._scale(mean, implicit.diagonal)
-            spectrum = free_spectrum(implicit.divided(scale), most, rng)
-        else:
-            C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
-            scale = self._scale(mean, np.diag(C))
-            spectrum = dense_spectrum(C / np.outer(scale, scale), d)
-        tables = [standardised(part, mean, scale, n_jobs=self.n_jobs) for part in (rows, seen)]
-        n = np.bincount(seen.indices, minlength=d)
-        models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
-        return np.array([hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models])
+    def _chosen_rank(self, rows: Observed, rng: np.random.Generator) -> int:
+        """The number of components that predicts hidden entries best; the errors of all that were tried are kept."""
+        spread = column_spread(rows, None, self.n_jobs)
+        scale = scales_of(spread.mean, spread.deviation)[0]
+        if not self.standardize:
+            scale = np.full_like(scale, float(np.max(spread.deviation)) or 1.0)
+        table = standardised(rows, spread.mean, scale, n_jobs=self.n_jobs)
+        rank, errors = choose_rank(table, rng=rng, max_iter=STEPS, tol=TOL, n_jobs=self.n_jobs)
+        self.holdout_errors_ = np.array(list(errors.items()), dtype=np.float64).reshape(-1, 2)
+        return rank
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
