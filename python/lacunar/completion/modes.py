@@ -1,4 +1,4 @@
-"""`KernelModes`: features of vertices whose kernel grows, and the leading directions of a kernel that does not."""
+"""`KernelModes`: features of vertices of a growing kernel, and the leading directions of a fixed one."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class KernelModes:
         return features
 
     def opens(self, vertex: int) -> bool:
-        """Whether `open` has a direction for the vertex."""
+        """Whether `open` would add a direction for the vertex."""
         own, remainder = self._remainder(vertex)
         return not self.full and remainder > _NEW_SHARE * own
 
     def open(self, vertex: int) -> None:
-        """One more direction, that of what features leave out of a vertex."""
+        """Add a direction: the part of a vertex that its features do not express."""
         place = self._place(vertex)
         place[self._n_modes + len(self._opened)] = np.sqrt(self._remainder(vertex)[1])
         self._opened.append((vertex, place))

@@ -1,4 +1,4 @@
-"""What classifiers of pairs share: their verbs, over a `PairModel`, and labels as signs and back."""
+"""Base of the classifiers of pairs: their methods over a `PairModel`, and the coding of labels as signs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLAIN = (bool, int, float, str)  # labels whose signs are kept
 
 # Questions are alone at the model, too: one about a new id makes tables and engines grow.
 class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The verbs of a classifier of pairs, over the `PairModel` that `_model` begins."""
+    """Methods of a classifier of pairs; `_model` makes its `PairModel`."""
 
     rows: SideInformation | list[SideInformation] | None
     cols: SideInformation | list[SideInformation] | None
@@ -629,7 +629,7 @@ def _stream_of(rows: Any, cols: Any, y: Any) -> tuple[list[Any], list[Any], Any]
 
 
 class Coding(NamedTuple):
-    """How labels become signs and back: two classes, or a question for each threshold.
+    """The coding of labels as signs: two classes, or one question for each threshold.
 
     classes: (negative, positive), or labels 0..L of thresholds. settled: whether a negative label was seen: 1 alone may
     belong to 0/1 or to -1/1.

@@ -1,4 +1,4 @@
-"""The model behind a classifier of pairs: ids of both sides as vertices, counts, the contract of what learns."""
+"""Base of the models behind classifiers of pairs: ids as vertices, counts, and the interface of learners."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class IdTable:
         return vertices
 
     def place(self, name: Hashable, policy: str) -> int:
-        """`places` of one id."""
+        """The vertex of one id; see `places`."""
         self._settle()
         vertex = self.number.get(name, UNKNOWN)
         return vertex if vertex != UNKNOWN else self._place_unseen(name, policy, 0)
@@ -175,7 +175,7 @@ class Trials(NamedTuple):
 
 
 class TrialCounts(NamedTuple):
-    """Trials learned, those of them that changed something, and those that were predicted wrongly."""
+    """Numbers of trials learned, of trials that changed the model, and of wrong predictions."""
 
     seen: int = 0
     updates: int = 0
@@ -266,7 +266,7 @@ class PairModel:
         raise NotImplementedError
 
     def _take(self, state: Mapping[str, Any]) -> None:
-        """The learner's part of a state."""
+        """Restore the learner's part of a state."""
         raise NotImplementedError
 
     # -- learning

@@ -241,7 +241,7 @@ class SideFeatures:
         return sum(len(modes.landmarks) for modes in self._modes)
 
     def open(self, vertex: int) -> None:
-        """Takes in a vertex that is learned for the first time."""
+        """Add a vertex that is learned for the first time."""
         for modes in self._modes:
             if modes.opens(vertex):
                 modes.open(vertex)
@@ -543,7 +543,7 @@ class PoolModel(PairModel):
 
 
 class OnePoolTrial(OneTrial):
-    """One pair on its way through the pools."""
+    """The steps of one pair through the pools of all tasks."""
 
     _model: PoolModel
 
@@ -577,7 +577,7 @@ class OnePoolTrial(OneTrial):
 
 
 class PoolBatch(Batch):
-    """Pairs on their way through the pools."""
+    """The steps of a batch of pairs through the pools of all tasks."""
 
     _model: PoolModel
 

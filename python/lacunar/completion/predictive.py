@@ -16,7 +16,7 @@ from lacunar.completion.side import SideInformation, SideState
 
 @dataclass(frozen=True)
 class Predictiveness:
-    """What `predictiveness` found.
+    """The result of `predictiveness`.
 
     correlation: of K_ik with how alike the entries of i and k are in common places, weighted by
     their number, beyond what each place's own mean explains. p_value: the share of random exchanges

@@ -1,4 +1,4 @@
-"""Side information: what is known of the rows and columns of a matrix before any of its entries."""
+"""Side information about the rows and columns of a matrix, known before its entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DENSE_LIMIT = 4000  # ids: 128 MB of float64. Beyond, nothing that is no "dense"
 
 
 class SideState:
-    """What is known about the rows (or columns) of a matrix: a kernel K over ids, diagonal at most 1.
+    """Side information about the rows (or columns) of a matrix: a kernel K over ids, diagonal at most 1.
 
     kind: "dense" keeps K; "factor" is Phi Phi^T + own I + const 11^T; "operator" multiplies without holding K.
     ids: names of the first vertices, in order, when the descriptor knows names; None when ids are numbers 0..size-1,
@@ -148,7 +148,7 @@ def plain_ids(ids: Sequence[Hashable] | None) -> list[Hashable] | None:
 
 
 def shown(value: object) -> str:
-    """A value in a message, short."""
+    """A value as short text, for a message."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -438,12 +438,12 @@ class FactorState(SideState):
 
 
 class IdentityState(FactorState):
-    """Ids that have nothing to do with each other, and may come at any time."""
+    """A kernel under which different ids have nothing in common; ids may come at any time."""
 
     grows = True
 
     def read(self, value: Any) -> Any:
-        """Nothing is wanted of an id."""
+        """Nothing: an id needs no side information."""
         return np.empty(0)
 
     def _grown(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Columns that are added for text and for categories of many levels, where boosting on the training rows is better with them."""
+"""Columns added for text and for categories of many levels, kept where boosting predicts better with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SURE = 1.5  # standard errors of the gain
 
 
 class LearnedFrom(NamedTuple):
-    """Targets of the rows that columns are learned from, and how they are folded."""
+    """The targets that added columns learn from, and the folds."""
 
     Y: Floats  # (n, q), NaN where unknown
     weight: Floats  # (n,)
@@ -42,7 +42,7 @@ class LearnedFrom(NamedTuple):
 
     @property
     def enough(self) -> bool:
-        """Whether there is something to judge columns by."""
+        """Whether there are enough rows to judge added columns."""
         known = ~np.isnan(self.Y).all(axis=1)
         return bool(known.sum() >= _FEWEST_ROWS and self.Y.shape[1] <= _MOST_TARGETS and len(self.cuts) > 1)
 
@@ -119,7 +119,7 @@ def _error_of_sum(falls: Floats, groups: Ints | None) -> float:
 
 
 class _Pilot:
-    """Boosting of few trees on some of the training rows: what it leaves of the targets says what further columns are worth."""
+    """A small boosting on a sample of training rows; its residuals show whether further columns help."""
 
     def __init__(self, T: Floats, categorical: NDArray[np.bool_], learned: LearnedFrom, n_blocks: int) -> None:
         known = ~np.isnan(learned.Y).all(axis=1)
@@ -134,7 +134,7 @@ class _Pilot:
         self._cuts = [(np.concatenate([*tests[:k], *tests[k + 1 :]]), test) for k, test in enumerate(tests)]
 
     def is_better_with(self, columns: Floats) -> bool:
-        """Whether columns (n, k) tell something of what is left of the targets, which then is less."""
+        """Whether columns (n, k) predict part of the residuals, which are then reduced by it."""
         scale = np.nanstd(columns, axis=0)
         numbers = np.nan_to_num((columns - np.nanmean(columns, axis=0)) / np.where(scale > 0, scale, 1.0))
         left = self._left - self._predicted(numbers, RidgeCV(_PILOT_PENALTIES))
@@ -148,7 +148,7 @@ class _Pilot:
         return bool(helps)
 
     def _of_trees(self, T: Floats, categorical: NDArray[np.bool_]) -> Floats:
-        """What trees say of the rows that are tested (n, q), 0 of all others."""
+        """Predictions of trees for the tested rows (n, q), 0 for all others."""
         trees = HistGradientBoostingRegressor(
             max_iter=_PILOT_TREES,
             max_leaf_nodes=_PILOT_LEAVES,

@@ -1,4 +1,4 @@
-"""What the classifier and the regressor share: views of the table, the posterior, folds, time, and what they say of themselves."""
+"""Base of the classifier and the regressor: views of the table, posterior, folds, time limit, and reports."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _HIDDEN_SHARE, _SETTLING_STEPS = 0.75, 3
 
 
 class Table(NamedTuple):
-    """Any table, of which rows can be taken."""
+    """A table of any kind, from which rows can be taken."""
 
     X: Any
     n: int
@@ -103,7 +103,7 @@ class Table(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What is to be predicted of some rows, and how much each of them counts."""
+    """The target of some rows, and their weights."""
 
     labels: Ints | None  # numbers of classes; None for regression
     Y: Floats  # (n, q)
@@ -119,7 +119,7 @@ class Target(NamedTuple):
 
 
 class LacunarBase(Explains, TakesMissing):
-    """Table to views to members to pool."""
+    """Base of both learners: encodes the table, folds it, trains members, pools them."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "members": [StrOptions({"auto"}), list, tuple],
@@ -235,7 +235,9 @@ class LacunarBase(Explains, TakesMissing):
         return View(Z, T)
 
     def _predicted(self, ensemble: Ensemble, view: View) -> Floats:
-        """What an ensemble says of rows as they came; of a level that training never had the average over those that it had."""
+        """Predictions of an ensemble for rows; where a row has a level that training never had, the average over the
+        levels that it had.
+        """
 
         def predict(rows: View) -> Floats:
             return ensemble.predict(rows, self.posterior_, self.n_jobs)
@@ -469,7 +471,7 @@ class LacunarBase(Explains, TakesMissing):
     # -- learning -------------------------------------------------------------------------------------------------------
 
     def _names(self) -> list[str]:
-        """Members to train, in the order in which they are worth their time."""
+        """Names of members to train, most worthwhile first."""
         of_task = members_of(labels=self._of_labels)
         if isinstance(self.members, str):
             return of_task
@@ -490,7 +492,7 @@ class LacunarBase(Explains, TakesMissing):
             )
 
     def _weight(self, sample_weight: Any, n_rows: int) -> Floats | None:
-        """Weights of the rows, or None where all are equal."""
+        """Weights of the rows, None where all are equal."""
         return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
     def _cuts(self, rows: Ints, n: int, units: Ints, target: Target) -> tuple[list[Cut], bool]:
@@ -661,7 +663,7 @@ class LacunarBase(Explains, TakesMissing):
         return reads
 
     def _suits(self, name: str, training: TrainingSet) -> bool:
-        """Whether a member learns from a table: of a large one those that were named, or that are for large ones."""
+        """Whether a member takes part: in a large table only if it was named or is made for large tables."""
         return not training.large or not isinstance(self.members, str) or MEMBERS[name].for_large(training)
 
     def _spare_time_after(self, training: TrainingSet) -> None:
@@ -685,7 +687,7 @@ class LacunarBase(Explains, TakesMissing):
         training.deadline -= min(seconds, training.left() / 3)
 
     def _warn_of_shortened(self, ensemble: Ensemble) -> None:
-        """Say what the time limit has cost."""
+        """Warn of what the time limit cost."""
         if ensemble.shortened_:
             what = "; ".join(f"{name}: {text}" for name, text in ensemble.shortened_.items())
             warn_user(
@@ -693,7 +695,7 @@ class LacunarBase(Explains, TakesMissing):
             )
 
     def _deadline(self) -> float:
-        """When members must have ended: what comes after them needs a little."""
+        """The time when members must end, a little before the limit, for the steps after them."""
         return np.inf if self.time_limit is None else perf_counter() + _MEMBERS_SHARE * float(self.time_limit)
 
     def _check_loaded(self) -> None:
@@ -730,7 +732,7 @@ class LacunarBase(Explains, TakesMissing):
 
 
 def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -> None:
-    """A column with what the time limit cost every member, and rows of those that were left out."""
+    """Add a column that says how the time limit shortened each member, and rows for members that were left out."""
     table["shortened"] = [
         ensembles[number].shortened_.get(name, "")
         for number, name in zip(table["target"], table["member"], strict=True)

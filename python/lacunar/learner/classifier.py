@@ -317,7 +317,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return ExtraMissingProbabilities().fit(rows, labels, weight, copies, copied, log_softmax(copy_logs))
 
     def _lacking(self, view: View) -> Lacking:
-        """What rows lack as they came; of their classes the mean variance."""
+        """The missingness of rows, and the mean variance of their class indicators."""
         missing, always_seen, variances = self._lacked(view, self.target_variance_, 1)
         return Lacking(missing, always_seen, variances.mean(axis=1), np.zeros(len(missing)))
 
@@ -529,7 +529,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return float(get_scorer(self.scoring)(self, X, plain_target(y), **extra))
 
     def _explained(self, view: View) -> Floats:
-        """Probabilities, of two classes that of the second."""
+        """Probabilities (m, c), for two classes that of the second."""
         chances = np.exp(self._logs_of(view))
         chances /= chances.sum(axis=1, keepdims=True)
         return chances[:, 1:] if len(self.classes_) == 2 else chances
@@ -589,7 +589,7 @@ def _moved(offsets: Floats, k: int, step: float) -> Floats:
 
 
 class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Answers a scorer with values that are there already."""
+    """A stand-in estimator that returns given predictions to a scorer."""
 
     def __init__(self, classes: NDArray[Any]) -> None:
         self.classes = classes

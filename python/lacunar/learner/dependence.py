@@ -1,4 +1,4 @@
-"""What speaks against rows that are independent: a column that names groups of rows, and neighbours that are alike."""
+"""Checks whether rows are independent: a column that names groups of rows, or neighbours that are alike."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def _intraclass(levels: Ints, values: Floats) -> tuple[float, float]:
 
 
 def _recognised(levels: Ints, Z: Floats) -> bool:
-    """Whether other columns tell the level: one is the level's own, or the nearest other row is mostly of the same level."""
+    """Whether other columns reveal the level: a column is constant within levels, or a row's nearest neighbour is
+    mostly of its level.
+    """
     return any(_of_level(levels, column) for column in Z.T) or _near_one_another(levels, Z)
 
 
@@ -154,7 +156,7 @@ def neighbours_are_alike(residuals: Floats, labels: Ints | None, Y: Floats) -> b
 
 
 def _is_sorted(labels: Ints | None, Y: Floats) -> bool:
-    """Whether rows come by their label, in few runs, or by a number."""
+    """Whether rows are sorted by their label, in few runs, or by a number."""
     if labels is not None:
         return bool(np.count_nonzero(np.diff(labels)) < _RUNS * len(np.unique(labels)))
     return any(float((np.diff(y) >= 0).mean()) in (0.0, 1.0) for y in Y.T)

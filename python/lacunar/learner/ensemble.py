@@ -1,4 +1,4 @@
-"""Members trained one after another, and pooled on their out-of-fold values."""
+"""Trains members one after another and pools them by their out-of-fold values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
 
 
 def shrinkage(n: float, few_rows: float = _FEW_ROWS) -> float:
-    """How strongly weights are drawn to those of the prior by so many independent rows."""
+    """How strongly pool weights are shrunk to the prior's, for so many independent rows."""
     return 1.0 + few_rows / max(n, 1.0)
 
 
@@ -196,7 +196,7 @@ def prior_weights(losses: Floats, weight: Floats, groups: Ints | None = None) ->
 
 
 class Ensemble(BaseEstimator):  # type: ignore[misc]
-    """The members that were finished, their pool, and what each of them cost."""
+    """The members that finished, their pool, and the cost of each."""
 
     _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
@@ -302,7 +302,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values, m)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
-        """Log probabilities (m, c), or standardised targets (m, q). Members without weight are not asked."""
+        """Log probabilities (m, c), or standardised targets (m, q). Members without weight are not called."""
         if self.latent_ and view.latent is None:
             assert posterior is not None
             view = view.with_latent(posterior)
@@ -351,7 +351,7 @@ class Trained(NamedTuple):
 
 
 def _trained(name: str, training: TrainingSet) -> Trained:
-    """A member as far as there is time for it."""
+    """A member trained within the time left."""
     by_itself = not training.large or MEMBERS[name].most_rows is None
     trained = (_trained_in_folds if by_itself else _trained_by_cuts)(name, training)
     if not np.isfinite(trained.values).all():
@@ -460,7 +460,7 @@ def _until(names: Sequence[str], training: TrainingSet) -> float:
 
 
 def _score(values: Floats, judged: TrainingSet) -> float:
-    """Of values of the tested rows: the share of rows that are right, or R2 averaged over targets."""
+    """Score of values of the tested rows: accuracy, or R^2 averaged over targets."""
     if judged.labels is not None:
         return float(np.average(values.argmax(axis=1) == judged.labels, weights=judged.weight))
     errors = np.average((values - judged.Y) ** 2, axis=0, weights=judged.weight)

@@ -1,4 +1,4 @@
-"""What each value of a row adds to a prediction of the one learner: Shapley values by hiding entries, which its members read as missing."""
+"""Shapley values of the learner's predictions; an entry outside a coalition is hidden, and members read it as missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COPIES = 10_000  # rows with hidden entries that are predicted at once
 
 
 class Explains:
-    """Mixin of learners that predict views."""
+    """Mixin with `explain`, for learners that predict from views."""
 
     views_: TableViews
     n_features_in_: int
@@ -90,7 +90,7 @@ class Explains:
 
 
 class Hiding:
-    """Shapley values of views, the players of which are the columns of the table that a row shows."""
+    """Shapley values of predictions; the players are the columns that a row shows."""
 
     def __init__(
         self,

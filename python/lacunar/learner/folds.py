@@ -1,4 +1,4 @@
-"""Folds of tables in which groups of rows, or copies of a row, stay together: a learner that has seen a row knows its copy."""
+"""Folds that keep groups of rows, and copies of a row, together, since a learner that has seen a row knows its copies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def repeats(units: Ints) -> int:
 
 
 def units_in(groups: NDArray[np.integer]) -> Ints:
-    """Numbers 0, 1, ... of the groups that are there, (n,)."""
+    """The groups that occur, numbered 0, 1, ... (n,)."""
     return np.asarray(np.unique(groups, return_inverse=True)[1])
 
 

@@ -1,4 +1,4 @@
-"""Which columns matter, by permutation: their values and which of them are missing, apart. Of views and, in a comparison, of frames."""
+"""Permutation importance of columns, apart for their values and for which of them are missing; of views and of frames."""
 
 from __future__ import annotations
 

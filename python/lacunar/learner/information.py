@@ -1,4 +1,4 @@
-"""What measuring a missing entry would tell of a row's class."""
+"""How much measuring a missing entry would tell about a row's class."""
 
 from __future__ import annotations
 

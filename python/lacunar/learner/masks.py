@@ -1,4 +1,4 @@
-"""Whether the entries of new rows are missing as those of the training rows were, or by another mechanism."""
+"""Whether entries of new rows are missing by the same mechanism as in training."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Comparisons(NamedTuple):
 
 
 class MaskComparison(BaseEstimator):  # type: ignore[misc]
-    """Which entries training rows lacked, to compare batches with: shares, pairs of columns, and observed values.
+    """The missingness of the training rows, to compare batches with: shares, pairs of columns, and observed values.
 
     Values enter as ranks among the training rows' observed values: where a column is missing by its own values, those
     that are observed have other ranks. For each of the three kinds the mean square of its z is compared with that of

@@ -1,4 +1,4 @@
-"""The members of the learner: ways to predict from what was observed, each with out-of-fold values for the pool.
+"""The members of the learner: models of tables with missing entries that return out-of-fold values to the pool.
 
 A member's `fit(training)` returns values (tested rows, k) of every row that a cut tests, by what that cut learns from, in ascending order of the rows,
 and `predict(view, posterior)` those of other rows: one column a class in units of log probabilities up to `Calibration`, or one a target.
@@ -271,7 +271,7 @@ def _inputs(view: View, flagged: NDArray[np.bool_]) -> Floats:
 
 
 def _rows_of_inputs(training: TrainingSet) -> int:
-    """Rows of a large table from which a linear member learns."""
+    """The rows of a large table that a linear member learns from."""
     k = 0 if training.view.latent is None else training.view.latent.shape[1]
     return max(_MOST_INPUTS // (2 * int(training.view.Z.shape[1]) + k * (k + 3) // 2 + 1), _ROWS_OF_OTHERS)
 
@@ -293,7 +293,7 @@ def _log_loss(logs: Floats, training: TrainingSet) -> float:
 
 
 class Member(Protocol):
-    """What an ensemble asks of a member."""
+    """The interface of a member, which an ensemble calls."""
 
     name: str
     n_classes_: int  # 0 for numbers

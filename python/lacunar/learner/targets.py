@@ -1,4 +1,4 @@
-"""The variance of a target given a row under the low-rank model, and what measuring a missing entry would tell."""
+"""The variance of a target given a row under the low-rank model, and how much measuring an entry would lower it."""
 
 from __future__ import annotations
 

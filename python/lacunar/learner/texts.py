@@ -45,7 +45,7 @@ class TextNumbers(BaseEstimator):  # type: ignore[misc]
         return normalize(counts @ sp.diags_array(self.idf_))
 
     def transform(self, texts: NDArray[np.object_]) -> Floats:
-        """Numbers (m, 20 at most) of texts (m,), NaN where a text is missing. Texts that are alike have the same."""
+        """Numbers (m, 20 at most) of texts (m,), NaN where missing; equal texts have equal numbers."""
         different, place = np.unique(texts.astype(str), return_inverse=True)
         numbers = np.asarray(self._weighed(_hashed(different)) @ self.components_.T, dtype=np.float64)
         numbers[different == ""] = np.nan

@@ -59,7 +59,7 @@ _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
 
 def all_chances(chances: Floats, seen: Ints, n_classes: int) -> Floats:
-    """Chances of all classes from those that a cut has learned from."""
+    """Probabilities of all classes, from those of the classes that a fold has seen."""
     if len(seen) == n_classes:
         return chances
     of_all = np.full((len(chances), n_classes), LEAST)
@@ -68,7 +68,7 @@ def all_chances(chances: Floats, seen: Ints, n_classes: int) -> Floats:
 
 
 def log_chances(chances: Floats) -> Floats:
-    """Logarithms of probabilities, of which none counts as 0."""
+    """Logarithms of probabilities, those of 0 taken as of a small number."""
     logs: Floats = np.log(np.maximum(chances, LEAST))
     return logs
 
@@ -273,7 +273,9 @@ class Grown:
 
     @property
     def best(self) -> int:
-        """Iterations after which the loss, summed over all folds, is least: one number for all, so that no fold chooses for itself."""
+        """The number of iterations with the least loss summed over all folds; one number, so that no fold chooses for
+        itself.
+        """
         return int(self.losses.argmin()) + 1
 
     @property
@@ -305,7 +307,7 @@ def _values_after(model: Boosting, n_iter: int, rows: Floats, n_classes: int) ->
 
 
 def _wished(training: TrainingSet) -> int:
-    """Iterations at most."""
+    """The most iterations that boosting may take."""
     if training.large:
         return int(min(_LARGE_TREES, _LARGE_TREES_OF_CLASSES // max(training.n_classes, 1)))
     if training.n_classes > _MANY_CLASSES:
@@ -384,7 +386,7 @@ def _model(training: TrainingSet, leaves: int) -> Boosting:
 
 
 def _share_of_columns(training: TrainingSet) -> float:
-    """Among which a split chooses."""
+    """The share of the columns that a split chooses from."""
     if training.large:
         return 1.0
     return 0.3 if training.n_classes and training.n < _FEW_ROWS else 0.7
@@ -532,6 +534,8 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
 
 
 def _forests(training: TrainingSet) -> float:
-    """How many forests of the final one's size are grown."""
+    """Forests of the final one's size that are grown in all: the final one and, where rows are not independent, those
+    of the cuts.
+    """
     of_cuts = 0.0 if training.independent else sum(len(train) for train, _ in training.cuts) / training.n
     return 1.0 + of_cuts / _TREES_OUT_OF_BAG

@@ -1,4 +1,4 @@
-"""What the members of the learner see of a table, numbers for kernels and linear models and levels for trees, and the training set made of it."""
+"""The views that members have of a table, numbers (Z) and levels (T), and training sets of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ Reads: TypeAlias = Literal["columns", "both", "latent"]  # of trees: T, latent c
 
 
 class View(NamedTuple):
-    """Rows of one table as arrays: Z for linear models and kernels, T for trees, and latent coordinates where members read them.
+    """Rows of a table as arrays: Z for linear models and kernels, T for trees, and latent coordinates where members
+    read them.
 
     Rows of a large training set are in single precision, all others in double.
     """
@@ -73,7 +74,7 @@ class View(NamedTuple):
         return self._replace(latent=latent)
 
     def read(self, reads: Reads) -> list[Floats]:
-        """What trees read, in parts of columns."""
+        """The arrays that trees read, as blocks of columns."""
         parts = {"columns": (self.T,), "both": (self.T, self.latent), "latent": (self.latent,)}[reads]
         return [part for part in parts if part is not None]
 
@@ -85,7 +86,7 @@ class View(NamedTuple):
 
 @dataclass
 class TrainingSet:
-    """What members learn from: rows with known targets, twice viewed, and how they are cut into rows to learn from and rows to test on."""
+    """The rows with known targets that members learn from, and the cuts into rows to learn from and rows to test on."""
 
     view: View
     as_came: View  # the tested rows before columns that training always saw were completed
@@ -126,11 +127,11 @@ class TrainingSet:
         return None if self.weight is None else self.weight[rows]
 
     def left(self) -> float:
-        """Seconds."""
+        """Seconds left."""
         return self.deadline - perf_counter()
 
     def note(self, name: str) -> Callable[[str], None]:
-        """To be called with what the time limit cost a member."""
+        """Record how the time limit shortened a member."""
         return lambda text: self.shortened.__setitem__(name, text)
 
     @property
@@ -144,7 +145,9 @@ class TrainingSet:
         return self.units is not None
 
     def thinned(self, share: float) -> tuple[TrainingSet, Ints]:
-        """The same of a share of the rows, as large of every class and one more than there are cuts of each at least, and which rows those are."""
+        """A sample of the rows with every class in its share, at least one more of each than there are cuts; and which
+        rows these are.
+        """
         rows = np.arange(self.n) if share >= 1.0 else drawn(self.labels, self.n, share, len(self.cuts) + 1, self.seed)
         return self.take(rows), rows
 
@@ -467,7 +470,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return np.repeat(np.arange(len(self.kept_)), [self._width(j) for j in range(len(self.kept_))])
 
     def _readable(self, X: Any, *, warn_counts: bool = False) -> Any:
-        """What is read: anything sparse as its observed entries, other tables as they are."""
+        """Sparse input as its observed entries, other tables unchanged."""
         if not sp.issparse(X) and not isinstance(X, Observed):
             return X
         table = as_observed(X, sparse_missing=self.sparse_missing, warn_counts=warn_counts)
@@ -485,7 +488,9 @@ def _with_texts(view: View, texts: dict[int, NDArray[np.object_]]) -> View:
 
 
 def _varies(column: Floats, n_rows: int) -> bool:
-    """Whether a column says something, of which all rows (NaN where missing) or the observed entries are given."""
+    """Whether a column takes several values or is missing in some rows; given are all of its rows (NaN where missing)
+    or its observed entries.
+    """
     seen = column[~np.isnan(column)]
     return bool(seen.size) and (seen.size < n_rows or bool(np.any(seen != seen[0])))
 

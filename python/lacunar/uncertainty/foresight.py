@@ -1,4 +1,4 @@
-"""What a single column foresees of the gaps of another: by its value, by one of its levels, or by its own gap."""
+"""Which column predicts the gaps of another best: by its value, by one of its levels, or by its own gaps."""
 
 from __future__ import annotations
 

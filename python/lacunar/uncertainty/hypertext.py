@@ -1,4 +1,4 @@
-"""Pages of HTML that need nothing beside them: light and dark, from a phone to a wide screen, readable aloud."""
+"""Self-contained HTML pages, light and dark, for narrow and wide screens and for screen readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What conformal wrappers share: tables of any estimator, their masks, and copies with more entries missing."""
+"""Base of the conformal wrappers: reads tables, finds their masks, makes copies with more entries missing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def with_copies(rows: Any, rng: np.random.Generator) -> list[Any]:
 
 
 def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
-    """What makes numbers of a frame; None for other tables, which hold numbers."""
+    """An encoder that turns a frame into numbers; None for tables that hold numbers."""
     is_frame = hasattr(table, "columns") and not isinstance(table, Observed)
     return TableEncoder(**options).fit(table) if is_frame else None
 

@@ -275,8 +275,7 @@ class MeasuringLoop(WholeCopies):
 
     @changes
     def ask(self) -> list[Measurement]:
-        """The best entry of every row that waits for no answer and can pay for one that is worth
-        it.
+        """The best affordable entry of every row that is not waiting for an answer.
 
         Returns
         -------

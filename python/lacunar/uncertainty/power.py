@@ -43,7 +43,7 @@ class TargetPower(BaseEstimator):  # type: ignore[misc]
 
     @property
     def bends(self) -> bool:
-        """Whether the power is another than about 1."""
+        """Whether the power clearly differs from 1."""
         return abs(self.power_ - 1) > _STRAIGHT
 
     def transform(self, y: Floats) -> Floats:

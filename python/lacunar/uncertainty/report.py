@@ -1,4 +1,4 @@
-"""`MissingnessReport`: as text, in a notebook, and as a page."""
+"""`MissingnessReport`, shown as text, in a notebook, or as a page."""
 
 from __future__ import annotations
 

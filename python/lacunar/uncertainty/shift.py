@@ -1,6 +1,4 @@
-"""The treatment of masks that calibration did not have: how much wider intervals of rows are that lack more than any
-row of training did, and how much less sure of a class one is.
-"""
+"""Wider intervals and less certain classes for rows that lack more entries than any training row did."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def evenly(n: int, most: int) -> NDArray[np.intp]:
 
 
 class ExtraMissing(BaseEstimator):  # type: ignore[misc]
-    """How new the masks of rows are, and scores for rows whose masks training did not have.
+    """How unlike the training masks the masks of rows are, and scores of rows with new masks.
 
     The fewer training rows lack as many entries and leave as much open, the larger is a row's novelty. Rows of novelty
     0 have the quantiles of the training rows' scores, the others are drawn to those of copies of training rows with
