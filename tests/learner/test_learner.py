@@ -1,5 +1,6 @@
 """The one learner: what its members and its pool are, and that nothing is lost when one of them fails, time runs out or a user interrupts."""
 
+import pickle
 import time
 import warnings
 
@@ -438,6 +439,12 @@ def test_several_targets_have_intervals():
     assert model.predict(X, return_std=True)[1].shape == (N, 2)
 
 
+def measuring(model):
+    """What entries are worth by a model of one group of targets, which learns it when it is first asked."""
+    (part,) = model._parts()
+    return part.kept.answer("measuring", lambda: model._measuring(part))
+
+
 def test_value_of_measuring_is_that_of_the_gaussian_regressor():
     """One mechanism and one unit, squared units of y, whatever the target is measured in."""
     rows, y = linear(500, 0.5)
@@ -458,7 +465,7 @@ def test_value_of_measuring_labels_is_information_about_the_class():
     rows, y = linear(500, 0.5)
     for labels in (np.where(y > 0, "high", "low"), np.digitize(y, [-1.0, 1.0])):
         model = LacunarClassifier(members=["gaussian"]).fit(rows, labels)
-        assert not model.target_variance_.one_order_
+        assert not measuring(model).one_order_
         values = model.value_of_measuring(rows[:20])
         assert np.allclose(values, value_of_measuring(rows, labels, rows[:20]), rtol=1e-6, atol=1e-9)
         assert not values[~np.isnan(rows[:20])].any()
@@ -496,7 +503,7 @@ def test_value_of_measuring_labels_of_wide_tables_is_that_of_the_low_rank():
     full = latent @ rng.normal(size=(3, 101)) + 0.5 * rng.normal(size=(300, 101))
     rows, labels = np.where(rng.random(full.shape) < 0.5, np.nan, full), np.digitize(latent[:, 0], [-0.5, 0.5])
     model = LacunarClassifier(members=["gaussian"]).fit(rows, labels)
-    posterior, classes, Z = model.posterior_, model.target_variance_, model.views_.transform(rows[:20]).Z
+    posterior, classes, Z = model.posterior_, measuring(model), model.views_.transform(rows[:20]).Z
     assert classes.gaussians_ is None
     assert not classes.one_order_
     W = posterior.components_.T
@@ -511,14 +518,21 @@ def test_value_of_measuring_labels_of_wide_tables_is_that_of_the_low_rank():
     assert np.corrcoef(model.value_of_measuring(np.full((1, 101), np.nan))[0], np.square(apart))[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("limit", [0.5, 1e3])
-def test_full_gaussians_of_classes_are_learned_where_a_time_limit_allows_them(limit):
-    model = LacunarClassifier(members=["logistic"], time_limit=limit)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, LABELS)
-    assert (model.target_variance_.gaussians_ is not None) == (limit > 1)
-    assert model.value_of_measuring(np.full((1, X.shape[1]), np.nan)).max() > 0
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_what_entries_are_worth_is_learned_at_the_first_question_and_once(kind, monkeypatch, tmp_path):
+    model = kind(members=["gaussian"]).fit(X, LABELS if kind is LacunarClassifier else Y)
+    assert "_asked" not in vars(model._parts()[0].kept)
+    save_model(model, tmp_path / "model.lacunar")
+    values = model.value_of_measuring(X)
+    loaded = load_model(tmp_path / "model.lacunar")
+    assert np.array_equal(loaded.value_of_measuring(X), values)
+    assert values.max() > 0
+    save_model(model, tmp_path / "asked.lacunar")
+    assert np.array_equal(load_model(tmp_path / "asked.lacunar").value_of_measuring(X), values)
+    copy = pickle.loads(pickle.dumps(model))
+    assert "_asked" not in vars(copy._parts()[0].kept)
+    monkeypatch.setattr(kind, "_measuring", lambda model, part: pytest.fail("learned twice"))
+    assert np.array_equal(model.value_of_measuring(X), values)
 
 
 def test_value_of_measuring_wide_tables_is_that_of_the_low_rank():
@@ -528,7 +542,7 @@ def test_value_of_measuring_wide_tables_is_that_of_the_low_rank():
     rows = latent @ rng.normal(size=(3, 101)) + 0.5 * rng.normal(size=(300, 101))
     rows[rng.random(rows.shape) < 0.5] = np.nan
     model = LacunarRegressor(members=["gaussian"]).fit(rows, 10 * latent[:, 0])
-    posterior, codes, Z = model.posterior_, model.target_variance_[0], model.views_.transform(rows[:20]).Z
+    posterior, codes, Z = model.posterior_, measuring(model), model.views_.transform(rows[:20]).Z
     assert codes.joint_ is None
     W, w = posterior.components_.T, codes.coef_[:, 0]
     for z, value in zip(Z, model.value_of_measuring(rows[:20]), strict=True):
@@ -647,6 +661,7 @@ def test_value_of_measuring_is_in_one_order_where_the_gaussian_buys_worse(kind, 
     rows = np.where(rng.random(full.shape) < 0.3, np.nan, full)
     target = (y > 0).astype(int) if kind is LacunarClassifier else y
     followed = kind(members=["gaussian"]).fit(rows, target)
+    one = measuring(followed)
     owner, name = (GaussianRegressor, "_values") if kind is LacunarRegressor else (ClassGaussians, "value_of_measuring")
     right = getattr(owner, name)
 
@@ -660,12 +675,8 @@ def test_value_of_measuring_is_in_one_order_where_the_gaussian_buys_worse(kind, 
 
     monkeypatch.setattr(owner, name, worst_first)
     model = kind(members=["gaussian"]).fit(rows, target)
-    one, other = (
-        fitted.target_variance_[0] if kind is LacunarRegressor else fitted.target_variance_
-        for fitted in (followed, model)
-    )
     assert not one.one_order_
-    assert other.one_order_
+    assert measuring(model).one_order_
     values = model.value_of_measuring(rows)
     of_nothing = followed.value_of_measuring(np.full((1, 8), np.nan))[0]
     for j in range(8):

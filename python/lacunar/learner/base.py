@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +24,6 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
-from lacunar.karma.selection import TICK
 from lacunar.learner.added import LearnedFrom
 from lacunar.learner.dependence import FEWEST_ROWS as FEWEST_DEPENDENT
 from lacunar.learner.dependence import MOST_ROWS_LOOKED_AT, grouping_column, neighbours_are_alike
@@ -31,6 +31,7 @@ from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.explain import Explains
 from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
+from lacunar.learner.kept import KeptRows
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
 from lacunar.learner.members import MEMBERS, ROWS_OF_KERNELS, GaussianMember, members_of
 from lacunar.learner.targets import TargetVariance
@@ -61,11 +62,8 @@ _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
-_PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of a fit of the targets' variance
-_AFTER_SHARE = 0.08  # of a time limit, for what comes after the members
+_AFTER_SHARE, _AFTER_ROWS = 0.08, 500  # of a time limit, for what rows leave open, and the fewest rows that say it
 _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
-# Entries that the Gaussian of columns and targets learns from, the latter of a time limit.
-_JOINT_ENTRIES, _JOINT_ENTRIES_A_SECOND = 100_000, 10_000
 # Copies of training rows settle the order in which entries are measured.
 _FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 300, 60_000, 3
 _SETTLED_TERMS = 3_000_000  # of entries for every pair of classes
@@ -118,6 +116,27 @@ class Target(NamedTuple):
         return Target(labels, self.Y[places], self.n_classes, weight, groups)
 
 
+class Part(NamedTuple):
+    """What was learned of a group of targets, where there is a low-rank model."""
+
+    ensemble: Ensemble
+    target_variance: TargetVariance
+    kept: KeptRows
+
+
+class Learned(NamedTuple):
+    """An ensemble, and what is learned of the rows that weighed it."""
+
+    ensemble: Ensemble
+    values: Floats  # of the tested rows
+    judged: TrainingSet  # the tested rows
+    tested: Ints  # their places among the rows with a target
+    after: TrainingSet  # those of them from which is learned what rows leave open
+    rows_after: Ints  # and their places
+    target_variance: TargetVariance | None  # of these
+    kept: KeptRows | None
+
+
 class LacunarBase(Explains, TakesMissing):
     """Base of both learners: encodes the table, folds it, trains members, pools them."""
 
@@ -139,7 +158,6 @@ class LacunarBase(Explains, TakesMissing):
         "seed_": Number(whole=True, low=0),
     }
     _of_labels: ClassVar[bool]  # whether the task is classification
-    target_variance_: TargetVariance | list[TargetVariance | None] | None
     members: str | Sequence[str]
     cv: Any
     time_limit: float | None
@@ -346,37 +364,39 @@ class LacunarBase(Explains, TakesMissing):
         """The mean loss of predictions from views, as they came, of the rows whose labels or numbers are y."""
         raise NotImplementedError
 
-    def _fit_target_variance(self, view: View, Y: Floats) -> TargetVariance | None:
-        """The variance of the targets given a row, where there is a low-rank model to say so."""
-        if self.posterior_ is None:
-            return None
-        return TargetVariance().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, self._joint_entries())
+    def _fit_target_variance(self, training: TrainingSet) -> TargetVariance:
+        """The variance of the targets given a row."""
+        return TargetVariance().fit(training.posterior, training.view.Z, training.Y)
 
-    def _joint_entries(self) -> int:
-        """From how many entries Gaussians of columns and target are learned."""
-        return (
-            _JOINT_ENTRIES
-            if self.time_limit is None
-            else int(min(_JOINT_ENTRIES_A_SECOND * self.time_limit, _JOINT_ENTRIES))
-        )
+    def _parts(self) -> list[Part]:
+        """What was learned of every group of targets."""
+        raise NotImplementedError
 
-    def _settle_order(self, target_variance: TargetVariance | None, ensemble: Ensemble, training: TrainingSet) -> None:
+    def _measuring(self, part: Part) -> TargetVariance:
+        """What entries are worth is learned when it is first asked for."""
+        view = self.views_.shown(part.kept.T)
+        Z = self._with_always_seen(view).Z
+        measuring = part.target_variance.with_joint(self.posterior_, Z, part.kept.target_, self.seed_)
+        self._settle_order(measuring, part.ensemble, view, part.kept.target_)
+        return measuring
+
+    def _settle_order(self, target_variance: TargetVariance, ensemble: Ensemble, view: View, target: Floats) -> None:
         """Let one order of the columns say what to measure where, by more than a standard error, it tells more of rows with entries hidden than the Gaussian's."""
-        n_copies = _settled(training)
-        if target_variance is None or training.n < _FEWEST_SETTLED or not n_copies:
+        n_copies = _settled(view.Z.shape[1], ensemble.n_classes_)
+        if len(view.T) < _FEWEST_SETTLED or not n_copies:
             return
         rng = generator(self.seed_)
-        places = evenly(training.n, n_copies)
+        places = evenly(len(view.T), n_copies)
         places = np.tile(places, min(-(-n_copies // len(places)), _MOST_TIMES_SETTLED))
-        view = training.as_came.take(places)
+        view, target = view.take(places), target[places]
         hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
         losses = []
         for target_variance.one_order_ in (False, True):
             predicted = self._predicted(ensemble, self._measured(view, hidden, target_variance))
-            if training.labels is None:
-                losses.append(((predicted - training.Y[places]) ** 2).mean(axis=1))
+            if ensemble.n_classes_:
+                losses.append(-predicted[np.arange(len(places)), target[:, 0].astype(np.intp)])
             else:
-                losses.append(-predicted[np.arange(len(places)), training.labels[places]])
+                losses.append(((predicted - target) ** 2).mean(axis=1))
         gain = losses[0] - losses[1]
         target_variance.one_order_ = bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
 
@@ -450,7 +470,7 @@ class LacunarBase(Explains, TakesMissing):
         Of numbers Cov(x_j, y | row)^2 / Var(x_j | row), of labels I(class; x_j | row), exact under
         the model; of a category the level that tells most. The model is of full Gaussians up to 100
         columns (a category counts a column a level), learned from 100,000 entries at most, and of
-        low rank beyond. Where training rows with entries hidden are predicted better after one
+        low rank beyond; the first question learns it, and takes longer. Where training rows with entries hidden are predicted better after one
         order of the columns for all rows, the value is that of a row that shows nothing: Cov(x_j,
         y)^2 / Var(x_j), or I(class; x_j). Several entries at once, and averages over resampled
         rows: `lacunar.uncertainty.value_of_measuring`.
@@ -459,13 +479,12 @@ class LacunarBase(Explains, TakesMissing):
         price = check_prices(cost, self.n_features_in_)
         view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
         values = np.zeros((len(view.Z), self.n_features_in_))
-        groups = self.target_variance_ if isinstance(self.target_variance_, list) else [self.target_variance_]
-        for target_variance in groups:
-            if target_variance is not None and self.posterior_ is not None:
-                gains, of_group = target_variance.gains(self.posterior_, view.Z), np.zeros_like(values)
-                for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
-                    of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
-                values += of_group
+        for part in self._parts() if self.posterior_ is not None else ():
+            measuring = part.kept.answer("measuring", partial(self._measuring, part))
+            gains, of_group = measuring.gains(self.posterior_, view.Z), np.zeros_like(values)
+            for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
+                of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
+            values += of_group
         return NamedArray(values * self._unit_of_values() / price, self._table_names())
 
     # -- learning -------------------------------------------------------------------------------------------------------
@@ -600,16 +619,16 @@ class LacunarBase(Explains, TakesMissing):
         left = limit - ROWS_OF_KERNELS * a_row  # which learn from so many rows of a large table
         return int(max(left / (_LARGE_BYTES_AN_ENTRY * max(columns, 1)), MOST_FOLDED))
 
-    def _trained(
-        self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float
-    ) -> tuple[Ensemble, Floats, TrainingSet, Ints]:
-        """An ensemble for the rows whose targets are known, its values of tested rows, these rows, and which of `rows` they are."""
+    def _trained(self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float) -> Learned:
+        """An ensemble for the rows whose targets are known, and what these leave open."""
         chosen = self._sample(rows, target.labels)
         training = self._training(table, view, rows[chosen], target.take(chosen), deadline)
         judged = training.judged
-        if training.hurried:
-            self._spare_time_after(judged)
-            training.deadline = judged.deadline
+        after, rows_after = judged.thinned(self._share_after(judged))
+        started = perf_counter()
+        target_variance = None if self.posterior_ is None else self._fit_target_variance(after)
+        training.deadline -= perf_counter() - started  # the same again for the rows as they came
+        kept = KeptRows().fit(after, self.seed_) if after.view.T.shape[1] else None
         ensemble = Ensemble()
         with one_blas_thread():
             training.reads = self._worth_reading(training)
@@ -619,7 +638,7 @@ class LacunarBase(Explains, TakesMissing):
             names = [name for name in self._names() if self._suits(name, training)]
             values = ensemble.fit(training, names, int(self.verbose))
         self._warn_of_shortened(ensemble)
-        return ensemble, values, judged, chosen[training.tested]
+        return Learned(ensemble, values, judged, chosen[training.tested], after, rows_after, target_variance, kept)
 
     def _training(self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float) -> TrainingSet:
         """What members learn from: some rows of the table, and how they are folded."""
@@ -666,25 +685,13 @@ class LacunarBase(Explains, TakesMissing):
         """Whether a member takes part: in a large table only if it was named or is made for large tables."""
         return not training.large or not isinstance(self.members, str) or MEMBERS[name].for_large(training)
 
-    def _spare_time_after(self, training: TrainingSet) -> None:
-        """Let members end in time for what is learned after them, and that be learned from a share of the rows where all would take long."""
-        if self.posterior_ is None:
-            return
-        pilot, rows = training.thinned(_PILOT_ROWS / training.n)
-        started = perf_counter()
-        TargetVariance().fit(self.posterior_, pilot.view.Z, pilot.Y)
-        a_row = max(perf_counter() - started, TICK) / len(rows)
-        spared = _AFTER_SHARE * float(self.time_limit or 0.0)
-        training.share_after = float(np.clip(spared / (_AFTER_FITS * a_row * training.n), len(rows) / training.n, 1.0))
-        if training.share_after < 1.0:
-            say(
-                self.verbose,
-                "what rows leave open will be learned from %.0f %% of the rows",
-                100 * training.share_after,
-            )
-        seconds = a_row * (_AFTER_FITS * training.share_after * training.n + _COPIES)
-        seconds += a_row * _SETTLING_STEPS * _settled(training)
-        training.deadline -= min(seconds, training.left() / 3)
+    def _share_after(self, training: TrainingSet) -> float:
+        """Of the rows, from which is learned what rows leave open: as many as a time limit allows."""
+        if self.posterior_ is None or not training.hurried:
+            return 1.0
+        a_row = _EM_SECONDS * training.view.Z.shape[1] * len(self.posterior_.components_) ** 2
+        n_rows = max(_AFTER_SHARE * training.left() / a_row, _AFTER_ROWS)
+        return float(min(n_rows / training.n, 1.0))
 
     def _warn_of_shortened(self, ensemble: Ensemble) -> None:
         """Warn of what the time limit cost."""
@@ -712,6 +719,8 @@ class LacunarBase(Explains, TakesMissing):
             view = View(np.tile(nothing_and_means, p), np.tile(nothing_and_means, t))
             with np.errstate(all="ignore"):
                 self._try(view)
+                for part in self._parts():
+                    self._try_kept(part)
                 self.masks_.compare(np.repeat(view.T, FEWEST_ROWS, axis=0))
         except Exception as error:
             raise ValueError(
@@ -720,6 +729,14 @@ class LacunarBase(Explains, TakesMissing):
 
     def _try(self, view: View) -> None:
         raise NotImplementedError
+
+    def _try_kept(self, part: Part) -> None:
+        """Refuse kept rows that are not rows of this table, or have other targets."""
+        kept, c = part.kept, part.ensemble.n_classes_
+        q = 1 if c else part.target_variance.coef_.shape[1]
+        labels_known = not c or np.isin(kept.target_, np.arange(c)).all()
+        if kept.table_.shape[1] != len(self.views_.kept_) or kept.target_.shape[1] != q or not labels_known:
+            raise ValueError(f"kept rows of shape {kept.table_.shape} have {kept.target_.shape[1]} targets")
 
     def _trial_rows(self) -> list[Any]:
         """Tables of one row that hold what the columns of `fit` held."""
@@ -756,9 +773,9 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
                     table[column].append(value)
 
 
-def _settled(training: TrainingSet) -> int:
+def _settled(columns: int, n_classes: int) -> int:
     """Copies of rows on which two orders of measuring are compared."""
-    columns, pairs = max(training.view.Z.shape[1], 1), max(training.n_classes, 1) ** 2
+    pairs = max(n_classes, 1) ** 2
     return int(min(_SETTLED, _SETTLED_ENTRIES // columns, _SETTLED_TERMS // (columns * pairs)))
 
 

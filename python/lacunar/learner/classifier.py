@@ -20,9 +20,10 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.explanation import named_outputs
 from lacunar.karma.base import class_weights
-from lacunar.learner.base import LacunarBase, Table, Target, report
+from lacunar.learner.base import LacunarBase, Part, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.information import ClassInformation
+from lacunar.learner.kept import KeptRows
 from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.cells import listed
 from lacunar.observed.door import (
@@ -49,8 +50,6 @@ from lacunar.uncertainty.shift import ExtraMissingProbabilities, Lacking, log_so
 _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
 _ROWS_TO_WARN = 50
 _FEWEST_ROWS_TO_SOFTEN = 10
-# Of a class, for the full Gaussians by which measuring is valued: roughly, and what share of a time limit they may take.
-_GAUSSIAN_SECONDS, _GAUSSIAN_SECONDS_A_COLUMN, _INFORMATION_SHARE = 0.03, 0.0012, 0.1
 
 
 @whole_answers
@@ -204,13 +203,13 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _of_labels = True
-    target_variance_: ClassInformation | None
     _schema: ClassVar[dict[str, Rule]] = {
         **LacunarBase._schema,
         "classes_": LABELS,
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
         "target_variance_": Optional(Instance(ClassInformation)),
+        "kept_": Optional(Instance(KeptRows)),
         "extra_missing_": Optional(Instance(ExtraMissingProbabilities)),
         "scores_": Instance(ConformalScores),
         "out_of_fold_": Instance(np.ndarray),
@@ -278,16 +277,15 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
             y_encoded, self._class_weighted(weight, rows, y_encoded), read_groups(groups, len(labels), rows)
         )
         view = self._fit_table(table, weight, rows, target)
-        self.ensemble_, logs, judged, tested = self._trained(table, view, rows, target, deadline)
+        learned = self._trained(table, view, rows, target, deadline)
+        self.ensemble_, logs, judged, tested = learned[:4]
+        self.target_variance_, self.kept_ = learned.target_variance, learned.kept
         self.out_of_fold_ = np.full((len(rows), len(self.classes_)), np.nan)
         self.out_of_fold_[tested] = np.exp(logs)
         scores = 1.0 - np.exp(logs[np.arange(judged.n), judged.labels])
         n_missing, t = judged.view.n_missing, judged.view.T.shape[1]
         self.scores_ = ConformalScores().fit(scores, n_missing, t, labels=judged.labels)
-        thinned, rows_after = judged.thinned(judged.share_after)
-        self.target_variance_ = self._fit_information(thinned)
-        self.extra_missing_ = self._extra_missing(thinned, logs[rows_after])
-        self._settle_order(self.target_variance_, self.ensemble_, thinned)
+        self.extra_missing_ = self._extra_missing(learned.after, logs[learned.rows_after])
         self.offsets_ = self._tuned(logs, judged)
         self._warn_of_classes(logs, judged)
         assert judged.labels is not None
@@ -295,16 +293,17 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         self._warn_of_dependence(table, rows[tested], judged, one_hot - np.exp(logs))
         return self
 
-    def _fit_information(self, training: TrainingSet) -> ClassInformation | None:
-        """How sure of their classes rows are, and what entries tell of them, where there is a low-rank model to say so."""
-        if self.posterior_ is None or training.labels is None:
-            return None
-        Z, c = training.view.Z, len(self.classes_)
-        seconds = c * (_GAUSSIAN_SECONDS + Z.shape[1] * _GAUSSIAN_SECONDS_A_COLUMN)
-        affordable = self.time_limit is None or seconds < _INFORMATION_SHARE * self.time_limit
-        most = self._joint_entries() if affordable else 0
-        value = ClassInformation().fit(self.posterior_, Z, training.Y)
-        return value.fit_classes(self.posterior_, Z, training.labels, self.seed_, most)
+    def _fit_target_variance(self, training: TrainingSet) -> ClassInformation:
+        """How sure of their classes rows are, and what entries tell of them."""
+        assert training.posterior is not None
+        assert training.labels is not None
+        value = ClassInformation().fit(training.posterior, training.view.Z, training.Y)
+        return value.fit_latent(training.posterior.latent(training.view.Z), training.labels)
+
+    def _parts(self) -> list[Part]:
+        if self.target_variance_ is None or self.kept_ is None:
+            return []
+        return [Part(self.ensemble_, self.target_variance_, self.kept_)]
 
     def _extra_missing(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:
         """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""
@@ -556,15 +555,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return np.searchsorted(self.classes_, labels)
 
     def _try(self, view: View) -> None:
-        logs, value = self._logs_of(view), self.target_variance_
+        logs = self._logs_of(view)
         if logs.shape != (len(view.Z), len(self.classes_)):
             raise ValueError(f"log probabilities of {len(self.classes_)} classes are of shape {logs.shape}")
-        if value is not None and self.posterior_ is not None:
-            gains = value.gains(self.posterior_, view.Z)
-            if gains.shape != view.Z.shape or not np.isfinite(gains).all():
-                raise ValueError(
-                    f"values of measuring {view.Z.shape} entries are of shape {gains.shape}, or not finite"
-                )
 
     @property
     def members_(self) -> list[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import ClassVar, Self
 
 import numpy as np
 
 from lacunar._typing import Floats, Ints
-from lacunar.learner.targets import OF_VARIANCE, TargetVariance, rows_of_joint
+from lacunar.learner.targets import OF_VARIANCE, TargetVariance
+from lacunar.lowrank.gaussian import LARGEST_FULL
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
-from lacunar.observed.rules import Instance, Optional, Rule, floats
+from lacunar.observed.rules import Rule, floats
 from lacunar.uncertainty.class_gaussians import ClassGaussians, ClassMixture, information
 
 _PENALTY = 1.0  # of the ridge of classes on latent coordinates
@@ -26,29 +28,21 @@ class ClassInformation(TargetVariance):
 
     _schema: ClassVar[dict[str, Rule]] = {
         **OF_VARIANCE,
-        "gaussians_": Optional(Instance(ClassGaussians)),
         "log_shares_": floats("c", high=0),
         "latent_means_": floats("c", "k"),
         "within_": floats("k", "k"),
     }
 
-    def fit_classes(self, posterior: LowRankPosterior, Z: Floats, labels: Ints, seed: int, most: int) -> Self:
-        """Learn the classes' Gaussians from so many entries, where the columns allow them, and what every column tells alone."""
+    def _fit_joint(self, posterior: LowRankPosterior, Z: Floats, target: Floats, seed: int) -> None:
+        """The classes' Gaussians, from the numbers of the rows' classes (n, 1)."""
         self.gaussians_: ClassGaussians | None = None
-        self._fit_latent(posterior.latent(Z), labels)
-        rows = rows_of_joint(Z, 1, seed, most)
-        if rows is not None:
-            try:
-                self.gaussians_ = ClassGaussians().fit(
-                    _observed(Z[rows]), np.unique(labels[rows], return_inverse=True)[1]
-                )
-            except ValueError:  # a covariance that rounds to a singular one: the low rank answers
-                self.gaussians_ = None
-        self.one_order_ = False
+        if Z.shape[1] <= LARGEST_FULL:
+            # Where a covariance rounds to a singular one the low rank answers.
+            with suppress(ValueError):
+                self.gaussians_ = ClassGaussians().fit(_observed(Z), np.unique(target[:, 0], return_inverse=True)[1])
         self.alone_ = self._by_row(posterior, np.full((1, Z.shape[1]), np.nan))[0]
-        return self
 
-    def _fit_latent(self, latent: Floats, labels: Ints) -> None:
+    def fit_latent(self, latent: Floats, labels: Ints) -> Self:
         """Means and covariance of the latent coordinates in classes, by regression on the classes' indicators: rows' coordinates have the unit covariance."""
         shares = np.bincount(labels) + 0.5
         shares /= shares.sum()
@@ -59,6 +53,7 @@ class ClassInformation(TargetVariance):
         size, axes = np.linalg.eigh(np.eye(latent.shape[1]) - with_classes @ by_class)
         self.within_ = (axes * np.maximum(size, _LEAST_WITHIN)) @ axes.T
         self.log_shares_, self.latent_means_ = np.log(shares), indicators @ by_class
+        return self
 
     def _by_row(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
         if self.gaussians_ is not None:

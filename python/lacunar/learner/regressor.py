@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
@@ -17,11 +18,12 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._trees import on_grid
 from lacunar._typing import Floats, Ints
 from lacunar.explanation import named_outputs
-from lacunar.learner.base import LacunarBase, Table, Target, report
+from lacunar.learner.base import LacunarBase, Learned, Part, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.kept import KeptRows
 from lacunar.learner.masks import FEWEST_ROWS
 from lacunar.learner.targets import TargetVariance
-from lacunar.learner.views import TrainingSet, View
+from lacunar.learner.views import View
 from lacunar.observed.door import (
     ScoreMixin,
     SparseMissing,
@@ -229,7 +231,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
         "target_variance_": Items(Optional(Instance(TargetVariance)), length="groups"),
         "deviations_": Items(Optional(Items(Instance(ExtraMissingVariance))), length="groups"),
-        "value_intervals_": Items(Items(Instance(MaskConformalRegressor)), length="groups", alike=False),
+        "kept_": Items(Optional(Instance(KeptRows)), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
@@ -300,7 +302,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self.ensembles_: list[Ensemble] = []
         self.target_variance_: list[TargetVariance | None] = []
         self.deviations_: list[list[ExtraMissingVariance] | None] = []
-        self.value_intervals_: list[list[MaskConformalRegressor]] = []
+        self.kept_: list[KeptRows | None] = []
         self.targets_: list[Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         patterns = _groups(~np.isnan(scaled) & counted[:, None])
@@ -309,9 +311,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             until = deadline if np.isinf(deadline) else deadline - time * (n_left - 1) / n_left
             of_rows = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, of_rows, read_groups(groups, len(Y), rows))
-            ensemble, values, judged, tested = self._trained(table, view, rows, target, until)
+            learned = self._trained(table, view, rows, target, until)
+            ensemble, values, judged, tested = learned[:4]
             self.ensembles_.append(ensemble)
-            self._fit_deviations(judged, values)
+            self._fit_deviations(learned)
             if n_left == len(patterns):
                 self._warn_of_dependence(table, rows[tested], judged, judged.Y - values)
             self.targets_.append(targets)
@@ -322,19 +325,17 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             self.out_of_fold_ = self.out_of_fold_[:, 0]
         return self
 
-    def _fit_deviations(self, training: TrainingSet, values: Floats) -> None:
+    def _fit_deviations(self, learned: Learned) -> None:
         """Standard deviations of the targets of one group, from residuals out of fold, and how much more rows need that lack more."""
-        training, rows_after = training.thinned(training.share_after)
-        values = values[rows_after]
-        target_variance, residuals = self._fit_target_variance(training.view, training.Y), training.Y - values
+        training, target_variance, values = learned.after, learned.target_variance, learned.values[learned.rows_after]
+        residuals = training.Y - values
         self.target_variance_.append(target_variance)
-        self._settle_order(target_variance, self.ensembles_[-1], training)
-        self.value_intervals_.append(self._value_intervals(training))
+        self.kept_.append(learned.kept)
         if training.n < _FEWEST_RESIDUALS:
             self.deviations_.append(None)
             return
         rows = self._lacking(training.as_came, values, target_variance)
-        view, copied, predicted = self._copies(training, self.ensembles_[-1], values)
+        view, copied, predicted = self._copies(training, learned.ensemble, values)
         errors = training.Y[copied] - predicted
         copies = self._lacking(view, predicted, target_variance)
         columns = zip(rows, residuals.T, copies, errors.T, strict=True)
@@ -342,19 +343,22 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             [ExtraMissingVariance().fit(row, residual, copy, copied, error) for row, residual, copy, error in columns]
         )
 
-    def _value_intervals(self, training: TrainingSet) -> list[MaskConformalRegressor]:
+    def _parts(self) -> list[Part]:
+        parts = zip(self.ensembles_, self.target_variance_, self.kept_, strict=True)
+        return [Part(*part) for part in parts if part[1] is not None and part[2] is not None]  # type: ignore[arg-type]
+
+    def _value_intervals(self, kept: KeptRows) -> list[MaskConformalRegressor]:
         """Intervals of every target that rest on values alone, for batches whose masks tell something else than those of training.
 
-        None where training rows lack next to nothing, are in groups or in time order, or are too few for the comparison, and of wide tables, many targets and
-        hurried fits.
+        None where training rows lack next to nothing, are in groups or in time order, or are too few for the comparison, and of wide tables and many targets.
         """
-        Z = training.as_came.Z
-        fits = training.n >= FEWEST_ROWS and Z.shape[1] <= _MOST_COLUMNS and training.Y.shape[1] <= _MOST_TARGETS
-        if not fits or not training.independent or training.hurried or np.isnan(Z).mean() < _LEAST_MISSING:
+        Z, Y = self.views_.shown(kept.T).Z, kept.target_
+        fits = len(Z) >= FEWEST_ROWS and Z.shape[1] <= _MOST_COLUMNS and Y.shape[1] <= _MOST_TARGETS
+        if not fits or not kept.independent_ or np.isnan(Z).mean() < _LEAST_MISSING:
             return []
-        rows = evenly(training.n, _MOST_ROWS)
+        rows = evenly(len(Z), _MOST_ROWS)
         conformal = MaskConformalRegressor(cv=_FOLDS_BY_VALUE, random_state=self.seed_)
-        return [clone(conformal).fit(Z[rows].astype(np.float64), on_grid(y[rows])) for y in training.Y.T]
+        return [clone(conformal).fit(Z[rows], on_grid(y[rows])) for y in Y.T]
 
     def _lacking(self, view: View, values: Floats, target_variance: TargetVariance | None) -> list[Lacking]:
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
@@ -467,7 +471,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     def _value_spreads(self, view: View) -> list[Any]:
         """The same by value, where every group of targets has intervals by value."""
         spreads: dict[int, ValueSpread] = {}
-        for conformals, targets in zip(self.value_intervals_, self.targets_, strict=True):
+        for kept, targets in zip(self.kept_, self.targets_, strict=True):
+            conformals = kept.answer("intervals by value", partial(self._value_intervals, kept)) if kept else []
             for conformal, target in zip(conformals, targets, strict=False):
                 spreads[target] = ValueSpread(conformal, view.Z, self.target_mean_[target], self.target_scale_[target])
         whole = len(spreads) == len(self.target_mean_)

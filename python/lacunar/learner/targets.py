@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from copy import copy
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from lacunar._random import generator
-from lacunar._typing import Floats, Ints
+from lacunar._typing import Floats
 from lacunar.lowrank.gaussian import LARGEST_FULL, GaussianRegressor
 from lacunar.lowrank.posterior import LowRankPosterior
-from lacunar.observed.rules import Flag, Instance, Optional, Rule, floats
+from lacunar.observed.rules import Rule, floats
 
 _PENALTY = 1.0  # of the ridge of targets on latent coordinates
 _LEAST_SHARE = 1e-3  # of a target's variance, which no row is thought to leave open less of
 _JOINT_STEPS, _JOINT_TOL = 30, 1e-3  # of its EM
-_FEWEST_JOINT_ROWS = 50
 _BATCH = 1000  # rows whose posterior covariances are in memory at once
 
 
 OF_VARIANCE: dict[str, Rule] = {
     "coef_": floats("k", "q"),
     "noise_": floats("q", low=0),
-    "alone_": floats("p", low=0),
-    "one_order_": Flag(),
 }
 
 
@@ -36,10 +34,7 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
     Var(y | row) = w' Cov(a | row) w + Var(e), and measuring a missing entry x_j lets it fall by Cov(x_j, y | row)^2 / Var(x_j | row).
     """
 
-    _schema: ClassVar[dict[str, Rule]] = {
-        **OF_VARIANCE,
-        "joint_": Optional(Instance(GaussianRegressor)),
-    }
+    _schema: ClassVar[dict[str, Rule]] = OF_VARIANCE
 
     def fit(self, posterior: LowRankPosterior, Z: Floats, Y: Floats) -> Self:
         """From standardised targets (n, q)."""
@@ -50,20 +45,22 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
         self.noise_ = np.maximum(residual - self.variances(posterior, Z).mean(axis=0), _LEAST_SHARE)
         return self
 
-    def fit_joint(self, Z: Floats, Y: Floats, seed: int, most: int) -> Self:
-        """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
+    def with_joint(self, posterior: LowRankPosterior, Z: Floats, target: Floats, seed: int) -> Self:
+        """The same with the full Gaussian of columns and targets (n, q), where the columns allow one, and what every column tells alone."""
+        learned = copy(self)
+        learned._fit_joint(posterior, Z, target, seed)
+        learned.one_order_ = False
+        return learned
+
+    def _fit_joint(self, posterior: LowRankPosterior, Z: Floats, Y: Floats, seed: int) -> None:
         self.joint_: GaussianRegressor | None = None
-        self.one_order_ = False
         self.alone_, varies = _alone(Z, Y)
-        chosen = rows_of_joint(Z, Y.shape[1], seed, most)
-        if chosen is None:
-            return self
+        if max(Z.shape[1], Y.shape[1]) > LARGEST_FULL:
+            return
         model = GaussianRegressor(max_iter=_JOINT_STEPS, tol=_JOINT_TOL, random_state=seed)
-        try:
-            self.joint_ = model.fit(np.where(varies | np.isnan(Z[chosen]), Z[chosen], 0.0), Y[chosen])
-        except np.linalg.LinAlgError:  # columns that add up exactly: the low rank answers
-            self.joint_ = None
-        return self
+        # Of columns that add up exactly the low rank answers.
+        with suppress(np.linalg.LinAlgError):
+            self.joint_ = model.fit(np.where(varies | np.isnan(Z), Z, 0.0), Y)
 
     def variances(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
         """Var(y | row), (n, q)."""
@@ -89,14 +86,6 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
             of_x = np.einsum("pk,nkl,pl->np", W, cov, W) + posterior.noise_variance_
             gains.append((with_y**2).sum(axis=2) / of_x)
         return np.where(np.isnan(Z), np.vstack(gains), 0.0)
-
-
-def rows_of_joint(Z: Floats, q: int, seed: int, most: int) -> Ints | None:
-    """Rows with so many entries, from which a full Gaussian of columns and q targets is learned; None where columns or rows do not allow one."""
-    n_rows = min(most // Z.shape[1], len(Z))
-    if max(Z.shape[1], q) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
-        return None
-    return np.sort(generator(seed).permutation(len(Z))[:n_rows])
 
 
 def _alone(Z: Floats, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:

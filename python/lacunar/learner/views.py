@@ -104,7 +104,6 @@ class TrainingSet:
     reads: Reads = "columns"
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
     learned: Ints | None = None  # rows that cuts and the final models learn from, None for all
-    share_after: float = 1.0  # of the rows, that what is computed after the members learns from
     groups: Ints | None = None  # (n,) numbers of the groups that rows belong to, where they are known
     independent: bool = True  # whether a row tells as much of one that is left out with it as of any other
 
@@ -359,7 +358,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         """Rows (m, outputs) of the encoder as the members see them."""
         encoded = encoded[:, self.kept_]
         numbers = self._standardised(encoded, self.mean_, self.scale_)
-        T = np.ascontiguousarray(np.where(self.categorical_, encoded, numbers))
+        return self.shown(np.ascontiguousarray(np.where(self.categorical_, encoded, numbers)))
+
+    def shown(self, T: Floats) -> View:
+        """Rows of which T is known."""
         return View(self._numbers(T), T)
 
     def _of_sparse(self, table: Observed) -> View:

@@ -58,6 +58,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
     "lacunar.learner.TargetVariance": ("lacunar.learner.targets", "TargetVariance"),
     "lacunar.learner.ClassInformation": ("lacunar.learner.information", "ClassInformation"),
+    "lacunar.learner.KeptRows": ("lacunar.learner.kept", "KeptRows"),
     "lacunar.learner.Trees": ("lacunar._trees", "Trees"),
     "lacunar.uncertainty.ClassGaussians": ("lacunar.uncertainty.class_gaussians", "ClassGaussians"),
     "lacunar.uncertainty.BoostedGaussian": ("lacunar.uncertainty.boosted", "BoostedGaussian"),
