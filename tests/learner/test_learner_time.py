@@ -55,7 +55,6 @@ class WorkClock:
             posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)
         )
         self.charge(TargetVariance, "fit", lambda t, p, Z, *args: 5e-5 * len(Z))
-        self.charge(TargetVariance, "gains", lambda t, p, Z: 5e-5 * len(Z))
         self.charge(TargetVariance, "variances", lambda t, p, Z: 5e-5 * len(Z))
 
     def charge(self, owner, name, seconds):

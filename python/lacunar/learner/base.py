@@ -24,10 +24,11 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
+from lacunar.karma.selection import TICK
 from lacunar.learner.added import LearnedFrom
 from lacunar.learner.dependence import FEWEST_ROWS as FEWEST_DEPENDENT
 from lacunar.learner.dependence import MOST_ROWS_LOOKED_AT, grouping_column, neighbours_are_alike
-from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.ensemble import PILOT_ROWS, Ensemble
 from lacunar.learner.explain import Explains
 from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
@@ -62,7 +63,7 @@ _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
-_AFTER_SHARE, _AFTER_ROWS = 0.08, 500  # of a time limit, for what rows leave open, and the fewest rows that say it
+_AFTER_SHARE = 0.08  # of a time limit, for what rows leave open
 _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
 # Copies of training rows settle the order in which entries are measured.
 _FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 300, 60_000, 3
@@ -119,6 +120,7 @@ class Target(NamedTuple):
 class Part(NamedTuple):
     """What was learned of a group of targets, where there is a low-rank model."""
 
+    posterior: LowRankPosterior
     ensemble: Ensemble
     target_variance: TargetVariance
     kept: KeptRows
@@ -366,6 +368,7 @@ class LacunarBase(Explains, TakesMissing):
 
     def _fit_target_variance(self, training: TrainingSet) -> TargetVariance:
         """The variance of the targets given a row."""
+        assert training.posterior is not None
         return TargetVariance().fit(training.posterior, training.view.Z, training.Y)
 
     def _parts(self) -> list[Part]:
@@ -376,7 +379,7 @@ class LacunarBase(Explains, TakesMissing):
         """What entries are worth is learned when it is first asked for."""
         view = self.views_.shown(part.kept.T)
         Z = self._with_always_seen(view).Z
-        measuring = part.target_variance.with_joint(self.posterior_, Z, part.kept.target_, self.seed_)
+        measuring = part.target_variance.with_joint(part.posterior, Z, part.kept.target_, self.seed_)
         self._settle_order(measuring, part.ensemble, view, part.kept.target_)
         return measuring
 
@@ -479,9 +482,9 @@ class LacunarBase(Explains, TakesMissing):
         price = check_prices(cost, self.n_features_in_)
         view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
         values = np.zeros((len(view.Z), self.n_features_in_))
-        for part in self._parts() if self.posterior_ is not None else ():
+        for part in self._parts():
             measuring = part.kept.answer("measuring", partial(self._measuring, part))
-            gains, of_group = measuring.gains(self.posterior_, view.Z), np.zeros_like(values)
+            gains, of_group = measuring.gains(part.posterior, view.Z), np.zeros_like(values)
             for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
                 of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
             values += of_group
@@ -686,12 +689,14 @@ class LacunarBase(Explains, TakesMissing):
         return not training.large or not isinstance(self.members, str) or MEMBERS[name].for_large(training)
 
     def _share_after(self, training: TrainingSet) -> float:
-        """Of the rows, from which is learned what rows leave open: as many as a time limit allows."""
+        """Of the rows, from which is learned what rows leave open: as many as a time limit allows, by a pilot."""
         if self.posterior_ is None or not training.hurried:
             return 1.0
-        a_row = _EM_SECONDS * training.view.Z.shape[1] * len(self.posterior_.components_) ** 2
-        n_rows = max(_AFTER_SHARE * training.left() / a_row, _AFTER_ROWS)
-        return float(min(n_rows / training.n, 1.0))
+        pilot, rows = training.thinned(min(PILOT_ROWS / training.n, 1.0))
+        started = perf_counter()
+        self._fit_target_variance(pilot)
+        a_row = max(perf_counter() - started, TICK) / len(rows)
+        return float(np.clip(_AFTER_SHARE * training.left() / a_row, len(rows), training.n) / training.n)
 
     def _warn_of_shortened(self, ensemble: Ensemble) -> None:
         """Warn of what the time limit cost."""

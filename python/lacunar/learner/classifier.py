@@ -301,9 +301,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         return value.fit_latent(training.posterior.latent(training.view.Z), training.labels)
 
     def _parts(self) -> list[Part]:
-        if self.target_variance_ is None or self.kept_ is None:
+        if self.posterior_ is None or self.target_variance_ is None or self.kept_ is None:
             return []
-        return [Part(self.ensemble_, self.target_variance_, self.kept_)]
+        return [Part(self.posterior_, self.ensemble_, self.target_variance_, self.kept_)]
 
     def _extra_missing(self, training: TrainingSet, logs: Floats) -> ExtraMissingProbabilities | None:
         """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""

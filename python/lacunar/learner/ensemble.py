@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -22,8 +23,7 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Flag, Instance, Items, Optional, Rule, Word, floats, whole
 from lacunar.uncertainty.shift import log_softmax
 
-_PILOTS = (500, 2000)  # rows on which the seconds of a fit are measured
-_PILOTS_SHARE = 0.03  # of the time left, which a pilot may take if there is to be another
+PILOT_ROWS = 500  # on which the seconds of a fit are measured
 _FEWEST_LEARNED = 300  # rows that a member learns from
 _FEWEST_ROWS = 4  # below which there is nothing to fold
 _LEAST_WEIGHT = 0.02  # of a member of a large table, which is dropped below
@@ -243,6 +243,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         names = [name for name in names if MEMBERS[name].takes_part(training)]
         if training.hurried:
             names = sorted(names, key=lambda name: MEMBERS[name].share)
+            training = replace(training, a_row=_seconds_a_row(names, training))
         for k, name in enumerate(names):
             until = _until(names[k:], training)
             if values and until - perf_counter() < _least_seconds(training):
@@ -423,27 +424,28 @@ def _fitted_to_few(member: Member, thinned: TrainingSet, rows: Ints, training: T
 
 
 def _share(member: Member, training: TrainingSet) -> float:
-    """Share of the rows with which a member's least fit keeps the deadline, by its pilots on few rows; members without pilots shorten themselves."""
-    if not hasattr(member, "pilot") or training.n <= _PILOTS[0]:
+    """Share of the rows with which a member's least fit keeps the deadline, by the pilot; members without one shorten themselves."""
+    if member.name not in training.a_row or training.n <= PILOT_ROWS:
         return 1.0
     if not (
         training.independent or getattr(member, "cuts_test_all", False)
     ):  # the final model has seen the others' groups
         return 1.0
-    sizes, seconds = [0.0], [0.0]
-    for size in _PILOTS:
-        thinned, rows = training.thinned(size / training.n)
-        started = perf_counter()
-        fits = member.pilot(thinned, training)
-        sizes.append(len(rows))
-        seconds.append(max(perf_counter() - started, TICK))
-        if size >= training.n or seconds[-1] > _PILOTS_SHARE * training.left():
-            break
-    a_row = max(seconds[-1] - seconds[-2], 0.05 * seconds[-1]) / max(sizes[-1] - sizes[-2], 1)
-    without_rows = max(seconds[-1] - a_row * sizes[-1], 0.0)
-    fewest = max(without_rows / a_row, _FEWEST_LEARNED)  # fewer rows than that hardly save time
-    enough = (USABLE * training.left() / fits - without_rows) / a_row
-    return float(np.clip(enough, min(fewest, training.n), training.n) / training.n)
+    enough = USABLE * training.left() / training.a_row[member.name] - MEMBERS[member.name].rows_before
+    return float(np.clip(enough, min(_FEWEST_LEARNED, training.n), training.n) / training.n)
+
+
+def _seconds_a_row(names: Sequence[str], training: TrainingSet) -> dict[str, float]:
+    """The pilot: seconds that the least fit of a member takes for each of its rows, and of `rows_before` before the first, by fits to 500 rows."""
+    pilot, rows = training.thinned(min(PILOT_ROWS / training.n, 1.0))
+    seconds = {}
+    for name in names:
+        member, started = MEMBERS[name].make(), perf_counter()
+        if hasattr(member, "pilot") and training.left() > 0:
+            with suppress(Exception):  # said of the member itself
+                fits = member.pilot(pilot, training)
+                seconds[name] = fits * max(perf_counter() - started, TICK) / (len(rows) + MEMBERS[name].rows_before)
+    return seconds
 
 
 def _least_seconds(training: TrainingSet) -> float:

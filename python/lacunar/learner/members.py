@@ -132,8 +132,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         "coef_": floats("k", "inputs"),
         "intercept_": floats("k"),
     }
-    _FIRST = 0.1  # where there may be time for one only
-    _PENALTIES = (0.01, 0.1, 1.0)
+    _PENALTIES = (0.1, 0.01, 1.0)  # there may be time for the first only
     _WEAKER = (10.0, 100.0, 1e3, 1e4)  # tried as long as they help: numbers that add up need them
 
     def fit(self, training: TrainingSet) -> Floats:
@@ -159,21 +158,8 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = model.coef_, model.intercept_
 
     def _best(self, rows: Floats, training: TrainingSet) -> tuple[float, Floats]:
-        """The penalty of least loss out of fold, and the values out of fold."""
-        if training.hurried:
-            return self._best_in_time(rows, training)
-        candidates = [(C, self._out_of_fold(rows, training, C)) for C in self._PENALTIES]
-        losses = [_log_loss(out, training) for _, out in candidates]
-        for C in self._WEAKER:
-            if losses[-1] > min(losses):
-                break
-            candidates.append((C, self._out_of_fold(rows, training, C)))
-            losses.append(_log_loss(candidates[-1][1], training))
-        return candidates[int(np.argmin(losses))]
-
-    def _best_in_time(self, rows: Floats, training: TrainingSet) -> tuple[float, Floats]:
-        """The same among the penalties for which there is time."""
-        penalties = [self._FIRST, *(C for C in (*self._PENALTIES, *self._WEAKER) if C != self._FIRST)]
+        """The penalty of least loss out of fold among those for which there is time, and the values out of fold."""
+        penalties = (*self._PENALTIES, *self._WEAKER)
         values: dict[float, Floats] = {}
         losses: dict[float, float] = {}
         longest = 0.0
@@ -192,7 +178,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         assert training.labels is not None
         rows = _inputs(training.view, _flagged(training.view))
-        _logistic(self._FIRST, rows, training.labels, training.weight)
+        _logistic(self._PENALTIES[0], rows, training.labels, training.weight)
         return 2.0 * (len(training.cuts) + 1)
 
     def _out_of_fold(self, rows: Floats, training: TrainingSet, C: float) -> Floats:
@@ -316,6 +302,7 @@ class MemberKind(NamedTuple):
     for_labels: bool
     for_numbers: bool
     share: float  # of a time limit, beside those of other members; small ones begin
+    rows_before: float  # rows that a fit takes as long for as for what does not depend on their number
     seconds: Callable[[TrainingSet], float]  # roughly
     takes_part: Callable[[TrainingSet], bool] = lambda training: True
     # Rows of a large table that it learns from; without a function it learns from all of them, by `cuts`.
@@ -339,19 +326,19 @@ def _of_trees(training: TrainingSet) -> float:
 MEMBERS: dict[str, MemberKind] = {
     kind.make.name: kind
     for kind in (
-        MemberKind(LogisticMember, True, False, 1.0, lambda t: 0.05 + 1e-6 * _entries(t), most_rows=_rows_of_inputs),
-        MemberKind(LinearMember, False, True, 1.0, lambda t: 0.05 + 1e-6 * _entries(t), most_rows=_rows_of_inputs),
+        MemberKind(LogisticMember, True, False, 1.0, 300, lambda t: 0.05 + 1e-6 * _entries(t), most_rows=_rows_of_inputs),
+        MemberKind(LinearMember, False, True, 1.0, 1000, lambda t: 0.05 + 1e-6 * _entries(t), most_rows=_rows_of_inputs),
         MemberKind(
-            GaussianMember, True, True, 1.0, lambda t: 0.05 + 2e-6 * t.n * min(t.view.Z.shape[1], 200), lambda t: t.posterior is not None,
+            GaussianMember, True, True, 1.0, 1000, lambda t: 0.05 + 2e-6 * t.n * min(t.view.Z.shape[1], 200), lambda t: t.posterior is not None,
             most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False,
         ),
         MemberKind(
-            KernelMember, True, True, 5.0, lambda t: 0.2 + 1e-3 * min(t.n, 3000) + 3e-4 * t.n,
+            KernelMember, True, True, 5.0, 0, lambda t: 0.2 + 1e-3 * min(t.n, 3000) + 3e-4 * t.n,
             most_rows=lambda t: ROWS_OF_KERNELS, for_large=lambda t: t.view.latent is not None,
         ),
-        MemberKind(BoostingMember, True, True, 6.0, lambda t: _of_trees(t) * max(t.n_classes, 3) / 3),
+        MemberKind(BoostingMember, True, True, 6.0, 1000, lambda t: _of_trees(t) * max(t.n_classes, 3) / 3),
         MemberKind(
-            ForestMember, True, True, 2.0, lambda t: _of_trees(t) * 0.5, most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False
+            ForestMember, True, True, 2.0, 300, lambda t: _of_trees(t) * 0.5, most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False
         ),
     )
 }  # fmt: skip

@@ -345,7 +345,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     def _parts(self) -> list[Part]:
         parts = zip(self.ensembles_, self.target_variance_, self.kept_, strict=True)
-        return [Part(*part) for part in parts if part[1] is not None and part[2] is not None]  # type: ignore[arg-type]
+        return [
+            Part(self.posterior_, ensemble, target_variance, kept)
+            for ensemble, target_variance, kept in parts
+            if self.posterior_ is not None and target_variance is not None and kept is not None
+        ]
 
     def _value_intervals(self, kept: KeptRows) -> list[MaskConformalRegressor]:
         """Intervals of every target that rest on values alone, for batches whose masks tell something else than those of training.

@@ -53,7 +53,7 @@ _AS_GOOD = 1.005  # times the loss with the columns too, up to which they are re
 _PILOT_LATENT_SHARE = 0.04  # of a time limit, for each pilot
 # Under a time limit:
 _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
-_PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 3, 40  # the same of boosting
+_PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 5, 15  # the same of boosting
 _FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 

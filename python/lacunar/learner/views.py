@@ -102,6 +102,9 @@ class TrainingSet:
     deadline: float = np.inf  # by perf_counter
     units: Ints | None = None  # of a large table: rows of one number stay in one fold; None where all rows are folded
     reads: Reads = "columns"
+    a_row: dict[str, float] = field(
+        default_factory=dict
+    )  # seconds of a member's least fit, where there is a time limit
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
     learned: Ints | None = None  # rows that cuts and the final models learn from, None for all
     groups: Ints | None = None  # (n,) numbers of the groups that rows belong to, where they are known

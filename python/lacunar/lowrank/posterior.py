@@ -44,6 +44,7 @@ _LEAST_PIVOT = 1e-9  # ridge of a column's normal equations, in units of a row
 # Of the logit of the height, centre, and log variance of a masking function.
 _BOUNDS = ((-8.0, 8.0), (-6.0, 6.0), (-3.0, 5.0))
 _MASKED_ITER = 24  # of self-masking, which starts from entries missing at random
+_MASKED_SECONDS = 40  # that these and the ridges on them take at most, in units of the ridges without self-masking
 _CHUNK = 2**15  # rows completed at once
 _MASK_SHARE = 0.005  # a column's mask tells something if both of its values are more frequent than this
 # When self-masking is tried: rows, share missing, error with masks over that without.
@@ -514,7 +515,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         candidates = self._candidates(Z, Y, cuts, posterior, weight)
         seconds = perf_counter() - started
         if self._wants_masking(missing, candidates):
-            if deadline < np.inf and perf_counter() + seconds + _masked_seconds(Z, weight, posterior) > deadline:
+            if deadline < np.inf and perf_counter() + _MASKED_SECONDS * seconds > deadline:
                 if note is not None:
                     note("without self-masking")
             else:
@@ -568,13 +569,6 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
             return latent
         mask = np.isnan(Z)[:, self.mask_columns_].astype(np.float64)
         return np.concatenate([posterior.filled(Z, latent) if kind == "completed and mask" else latent, mask], axis=1)
-
-
-def _masked_seconds(Z: Floats, weight: Floats | None, posterior: LowRankPosterior) -> float:
-    """Seconds that learning self-masking takes at most, from the time of one step."""
-    started = perf_counter()
-    LowRankPosterior(self_masking=True, max_iter=1).fit(Z, weight, start=posterior)
-    return _MASKED_ITER * (perf_counter() - started)
 
 
 class _Candidate(NamedTuple):
