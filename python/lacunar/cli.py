@@ -453,24 +453,30 @@ def _impute(args: argparse.Namespace) -> int:
     import warnings
 
     from lacunar.comparison import UserError, read_table
-    from lacunar.comparison.writing import TABLES, Output, check_outputs, write_frame
+    from lacunar.comparison.writing import TABLES, Output, as_written, check_outputs, write_frame
 
     check_outputs([Output("--output", args.output, TABLES)], {"the table": args.table})
     if args.n_jobs == 0:
         raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
-    table = read_table(args.table, **_reading(args))
+    table = read_table(args.table, verbatim=True, **_reading(args))
     frame = _with_whole_numbers(table.frame)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            filled, report = _filled(args, frame, table.source)
+            tables, report = _filled(args, frame, table.source)
     except UserError:
         raise
     except ValueError as error:
         raise UserError(f"{table.source}: cannot be filled: {error}") from None
     messages = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
     _say(args, *table.notes, *report, *dict.fromkeys(f"Warning: {message}" for message in messages))
-    write_frame(filled, args.output)
+    import pandas as pd
+
+    tables = [as_written(filled, table, args.output) for filled in tables]
+    if args.draws is not None:
+        for k, filled in enumerate(tables):
+            filled.insert(0, "draw", k + 1)
+    write_frame(pd.concat(tables, ignore_index=True), args.output)
     return 0
 
 
@@ -481,10 +487,8 @@ def _with_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(whole, "Int64"))
 
 
-def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
-    """The table to write, and lines about it."""
-    import pandas as pd
-
+def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple[list[pd.DataFrame], list[str]]:
+    """The table to write, or several, and lines about it."""
     from lacunar.comparison import UserError
     from lacunar.impute import Imputer, MultipleImputer
 
@@ -499,7 +503,7 @@ def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple
             for name, n, hidden, explained in columns
             if n
         ]
-        return filled, [
+        return [filled], [
             *lines,
             "One filled table is for a look or another tool: for coefficients and tests use --draws 20.",
         ]
@@ -509,10 +513,8 @@ def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple
         args.draws, sweeps=args.sweeps, method=args.method, random_state=args.seed, n_jobs=args.n_jobs
     )
     tables = list(imputer.fit(frame).draws())
-    for k, table in enumerate(tables):
-        table.insert(0, "draw", k + 1)
     lines = [f"{name}: {n} drawn {args.draws} times" for name, n in missing.items() if n]
-    return pd.concat(tables, ignore_index=True), lines
+    return tables, lines
 
 
 def _model(path: str) -> TableModel:

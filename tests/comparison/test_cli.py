@@ -415,6 +415,37 @@ def test_impute_keeps_whole_numbers_whole(tmp_path):
     assert "." not in "".join(line.split(",")[0] for line in (tmp_path / "o.csv").read_text().splitlines())
 
 
+_AS_WRITTEN = """x,day,stamp,iso,price,code,mass,truth
+1.50,03/04/2020,2020-01-02 10:00,2020-05-06,"1,50",007,"1 000,5 kg",YES
+2.50,13/04/2020,2020-01-03 11:00,2020-05-07,"2,50",008,"1 200,5 kg",NO
+3.00,,2020-01-04 12:30,2020-05-08,"3,25",009,"1 000,5 kg",
+1e1,15/04/2020,,,"1.234,25",010,,YES
+5.00,16/04/2020,2020-01-06 10:00,2020-05-09,,,"3 000,5 kg",YES
+,17/04/2020,2020-01-07 10:00,2020-05-11,"7,10",012,"2 000,5 kg",NO
+"""
+
+
+@pytest.mark.parametrize("more", [[], ["--draws", "2", "--method", "norm"]])
+def test_impute_keeps_observed_cells_as_they_are_written(more, tmp_path):
+    """Dates, numbers and codes of text stay to the letter, and what is filled is written alike."""
+    (tmp_path / "t.csv").write_text(_AS_WRITTEN)
+    assert main(["impute", str(tmp_path / "t.csv"), *more, "--quiet", "--output", str(tmp_path / "o.csv")]) == 0
+    before, after = (pd.read_csv(tmp_path / name, dtype=str) for name in ("t.csv", "o.csv"))
+    after = after.iloc[:6][list(before)]
+    pd.testing.assert_frame_equal(after.where(before.notna()), before)
+    shapes = {
+        "day": r"\d\d/04/2020",
+        "stamp": r"2020-01-0\d \d\d:\d\d",
+        "iso": r"2020-05-\d\d",
+        "price": r"-?[\d.]+(,\d+)?",
+    }
+    shapes |= {"mass": r"-?[\d ]+(,\d+)? kg", "code": r"0\d\d", "truth": "YES|NO"}
+    for name, shape in shapes.items():
+        assert after[name].str.fullmatch(shape).all(), after[name]
+    assert main(["impute", str(tmp_path / "t.csv"), *more, "--quiet", "--output", str(tmp_path / "o.parquet")]) == 0
+    assert pd.read_parquet(tmp_path / "o.parquet")["day"].dtype.kind == "M"
+
+
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [

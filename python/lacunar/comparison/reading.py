@@ -71,6 +71,7 @@ class How:
     comment: str | None = None  # how lines begin that are left out
     skip_rows: int = 0
     ragged: str | None = None  # "skip" or "cut"
+    verbatim: bool = False  # whether text is also kept as it is written
 
     def __post_init__(self) -> None:
         if self.ragged not in (None, "skip", "cut"):
@@ -81,9 +82,10 @@ class How:
 
 def how_of(options: Mapping[str, Any]) -> How:
     """The options of Python or of the shell. Raises TypeError for one that is not there."""
-    known = [field.name for field in fields(How) if field.name != "readings"]
+    inner = ("readings", "verbatim")
+    known = [field.name for field in fields(How) if field.name not in inner]
     for name in options:
-        if name not in known and name != "readings":
+        if name not in known and name not in inner:
             close = get_close_matches(name, known, 1)
             hint = f"Did you mean {close[0]}?" if close else "Leave it out."
             raise TypeError(f"{name} is no option; a table is read by {', '.join(known)}. {hint}")
@@ -103,6 +105,7 @@ class Table:
     typed: bool = False  # whether the format says what is a number
     readings: dict[str, Reading] = field(default_factory=dict)  # how columns of text are written
     kind: str = "a frame"  # of file, as `_READERS` names it
+    cells: pd.DataFrame | None = None  # as the file writes them, where that was asked for
 
 
 def read_table(name: str, **how: Any) -> Table:
@@ -137,7 +140,8 @@ def read_table(name: str, **how: Any) -> Table:
         numbers=not table.typed,
         known=options.readings,
     )
-    return Table(frame, shown, table.target, [*table.notes, *notes], kind=kind, readings=readings)
+    cells = table.frame.rename(columns=str) if table.cells is None else table.cells
+    return Table(frame, shown, table.target, [*table.notes, *notes], kind=kind, readings=readings, cells=cells)
 
 
 _HINTS = {
@@ -294,7 +298,9 @@ def _read_text(path: Path, source: str, how: How) -> Table:
         raise ragged from None
     if how.ragged is None and bool(frame.iloc[:, -1].isna().any()):
         text.notes += text.short_rows()
-    return Table(frame, source, None, text.notes)
+    names, header = [*frame.columns], bool(frame.attrs["header"])
+    cells = _Parser(text, how)(names, header, dtype=str) if how.verbatim else None
+    return Table(frame, source, None, text.notes, cells=cells)
 
 
 def _framed(text: _Text, how: How) -> pd.DataFrame:

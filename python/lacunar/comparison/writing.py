@@ -11,13 +11,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lacunar.comparison.cells import UserError, cut
 from lacunar.observed.container import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lacunar.comparison.reading import Table
 
 REPORTS = (".html", ".htm")
 _PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -111,6 +113,35 @@ def _same_file(output: str, path: str) -> bool:
         return os.path.isfile(output) and os.path.samestat(os.stat(output), there)
     except (OSError, ValueError):  # not there, or a standard input without a file
         return os.path.normcase(os.path.realpath(output)) == os.path.normcase(os.path.realpath(path))
+
+
+# -- cells ---------------------------------------------------------------------------------------------------------------
+
+
+def as_written(filled: pd.DataFrame, table: Table, path: str) -> pd.DataFrame:
+    """A filled copy of a table whose cells of text are as in its file: observed ones the same, others in the way of their column.
+
+    Of a text file that is written to another kind of file, `path`, all columns keep the types that were read.
+    """
+    is_text = table.kind == "text"
+    if is_text and _ending(path) in _BINARY:
+        return filled
+    names = filled.columns if is_text else [name for name in filled if name in table.readings]
+    return filled.assign(**{str(name): _as_in_file(filled[name], table, str(name)) for name in names})
+
+
+def _as_in_file(filled: pd.Series[Any], table: Table, name: str) -> pd.Series[Any]:
+    assert table.cells is not None
+    cells, read, reading = table.cells[name].astype(object), table.frame[name], table.readings.get(name)
+    seen = read.notna()
+    texts = dict(zip(read[seen], cells[seen], strict=True))
+    example = next(iter(texts.values()), "")
+    for row in (filled.notna() & ~seen).to_numpy().nonzero()[0]:
+        value = filled.iloc[row]
+        if value not in texts:
+            texts[value] = str(value) if reading is None else reading.written(value, example)
+        cells.iloc[row] = texts[value]
+    return cells
 
 
 # -- tables -------------------------------------------------------------------------------------------------------------

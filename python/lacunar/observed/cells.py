@@ -249,6 +249,15 @@ class Reading:
         texts = ((cell, _TRUTH.get(cell.lower()) or self.number_text(cell)) for cell in cells)
         return {cell: text for cell, text in texts if text is not None}
 
+    def written(self, value: Any, example: str) -> str:
+        """A number or a date as the column writes the one in `example`."""
+        if self.kind == "date":
+            return _date_like(value, example, self.order)
+        number = f"{Decimal(str(value)):f}".replace(".", self.decimal)
+        match = _UNIT.fullmatch(example.translate(_BLANKS))
+        old = match["number"].strip() if match else example
+        return example.translate(_BLANKS).replace(old, number, 1)
+
     def _check_loaded(self) -> None:
         """Refuse a record of a model file that is no reading."""
         check_parts(vars(self), _READING_PARTS, "a reading of text", {})
@@ -471,6 +480,17 @@ def _date_in(cell: str, forms: list[str]) -> datetime | None:
         forms.insert(0, forms.pop(k))
         return value
     return None
+
+
+def _date_like(value: datetime, example: str, order: str) -> str:
+    """A date as text in the form of another."""
+    forms = list(_ORDERS[order])
+    if _date_in(example, forms) is not None:
+        return value.strftime(forms[0])
+    seconds = "microseconds" if "." in example else "seconds" if example.count(":") > 1 else "minutes"
+    text = value.replace(tzinfo=None).isoformat(example[10:11] or "T", seconds)
+    zone = "Z" if example.endswith("Z") else "+00:00" if re.search(r"[+-]\d{2}:?\d{2}$", example[10:]) else ""
+    return text + zone
 
 
 def _iso_date(cell: str) -> datetime | None:
