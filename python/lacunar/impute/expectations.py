@@ -1,30 +1,40 @@
-"""Expected values of missing entries by a Gaussian of all columns and by a forest for each, weighed by how well both gave back hidden ones."""
+"""Expected values of missing entries by a Gaussian of all columns and by a forest for each, weighed by how well both give back hidden ones."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+from joblib import Parallel, delayed
+from scipy.optimize import nnls
+from sklearn import config_context
+from sklearn.tree import ExtraTreeRegressor
+from sklearn.utils import check_random_state
 
+from lacunar._log import say
 from lacunar._random import generator
-from lacunar._typing import Bools, Floats, Ints
-from lacunar.impute.chained import Plan, Target
+from lacunar._threads import thread_count
+from lacunar._typing import Floats, Ints
+from lacunar.impute.chained import Target
 from lacunar.lowrank.gaussian import LARGEST_FULL, Gaussian, conditionals, fit_gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 
 _SHRINKAGE = 0.4  # rows' worth of independent columns
-_STEPS = 60
+_STEPS = 15  # few: EM that stops early shrinks what little data says little of
 _TOLERANCE = 1e-3
-_HIDDEN = 0.1  # share of the observed entries of a column
-_FEWEST = 5  # hidden entries that choose a weight
-_MOST = 1000
-_CAUTION = 10  # hidden entries' worth of equal weights
-_TREES = 25
-_MOST_ROWS = 5000  # that a forest learns from
-_LEAF = 3
+_ROUNDS = 2
+_PARTS = 5  # of the observed entries of a column, each of which is hidden in turn
+_FEWEST = 5  # observed entries of a column that has a forest
+MOST_ROWS = 5000  # that a forest learns from
+_CAUTION = 100  # entries' worth of the weights of all columns in those of one
+_FIRST_CAUTION = 10  # entries' worth of equal weights in those of all columns
+_TREES = 25  # of one task
+_MOST_TASKS = (2, 4)  # by round
+_CELLS_OF_TREES = 400_000  # of all trees together, within that
+_SHARE = 0.63  # of the rows, from which a tree learns
+_LEAF = 2
 
 
 @dataclass(frozen=True)
@@ -45,12 +55,12 @@ class Joint:
         return completed
 
 
-def fit_joint(Z: Floats, seed: int) -> Joint:
-    """The Gaussian of standardised rows (n, p) with missing entries."""
+def fit_joint(Z: Floats, seed: int, start: Gaussian | None = None) -> Joint:
+    """The Gaussian of standardised rows (n, p) with missing entries, by EM from `start` where it is of full rank."""
     p = Z.shape[1]
     if p > LARGEST_FULL:
         return Joint(None, LowRankPosterior(random_state=seed).fit(Z))
-    start = Gaussian(np.zeros(p), np.eye(p))
+    start = Gaussian(np.zeros(p), np.eye(p)) if start is None else start
     return Joint(fit_gaussian(Z, start, _SHRINKAGE, _STEPS, _TOLERANCE)[0], None)
 
 
@@ -65,9 +75,9 @@ class Units:
         """Columns in these units."""
         return (X - self.mean) / self.scale  # type: ignore[no-any-return]
 
-    def back(self, Z: Floats, columns: slice) -> Floats:
-        """Some columns of standardised rows as those of the design."""
-        return Z[:, columns] * self.scale[columns] + self.mean[columns]  # type: ignore[no-any-return]
+    def back(self, Z: Floats) -> Floats:
+        """Standardised rows as those of the design."""
+        return Z * self.scale + self.mean  # type: ignore[no-any-return]
 
 
 def units_of(X: Floats) -> Units:
@@ -81,57 +91,123 @@ def columns_of(target: Target) -> slice:
     return slice(target.own.start - 1, target.own.stop - 1)
 
 
-def answer(target: Target, values: Floats) -> Floats:
-    """What is expected of a column (n, width): its number in standard units, or the probability of each level."""
+def answer(target: Target, X: Floats) -> Floats:
+    """A column (n, width) of a completed design (n, p): its number in standard units, or the share of each level."""
+    own = X[:, columns_of(target)]
+    return own if target.is_number else np.column_stack([1 - own.sum(axis=1), own])
+
+
+def as_shares(target: Target, answer: Floats, least: float = 0.0) -> Floats:
+    """The same, shares of levels at least so large, with the sum 1."""
     if target.is_number:
-        return target.design(values)
-    return (values[:, None] == np.arange(target.levels)).astype(np.float64)  # type: ignore[no-any-return]
+        return answer
+    shares = np.clip(answer, least, None)
+    return shares / shares.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
 
 
 def by_joint(target: Target, units: Units, completed: Floats) -> Floats:
     """The answer of the Gaussian, of completed standardised rows."""
-    values = units.back(completed, columns_of(target))
-    if target.is_number:
-        return values
-    shares = np.clip(np.column_stack([1 - values.sum(axis=1), values]), 1e-3, None)
-    return shares / shares.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+    return as_shares(target, answer(target, units.back(completed)), 1e-3)
+
+
+# -- entries that are hidden in turn ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Hidden:
+    """Rows of a table whose observed entries were hidden in turn, and what they were completed with meanwhile."""
+
+    rows: Ints  # (m,) of the table
+    parts: dict[
+        int, Ints
+    ]  # (m,) by place of a column: with which part of all entries each is hidden, -1 where it is not
+    completed: Floats  # (_PARTS, m, p), standardised, with each part hidden
+
+    def without(self, place: int) -> tuple[Ints, Floats]:
+        """Positions (k,) of hidden entries of a column, and their rows (k, p), completed without them."""
+        known = np.flatnonzero(self.parts[place] >= 0)
+        return known, self.completed[self.parts[place][known], known]
+
+
+def hide_in_turn(targets: Sequence[Target], Z: Floats, joint: Joint, seed: int) -> Hidden:
+    """Hide the observed entries of all columns with missing ones, a part of them at a time, from a Gaussian learned anew, from `joint` on.
+
+    `Z` (n, p) is the standardised table, of whose rows so many are drawn that every such column has MOST_ROWS entries in them, if it can.
+    """
+    rng = generator(seed)
+    order, taken, parts = rng.permutation(len(Z)), np.zeros(len(Z), dtype=bool), {}
+    for target in targets:
+        known = order[~np.isnan(Z[order, columns_of(target).start])]
+        if _FEWEST <= len(known) < len(Z):
+            parts[target.place] = np.full(len(Z), -1)
+            parts[target.place][known[:MOST_ROWS]] = rng.permutation(len(known[:MOST_ROWS])) % _PARTS
+            taken[known[:MOST_ROWS]] = True
+    rows = np.flatnonzero(taken)
+    completed = [_without_part(targets, Z, joint, seed, parts, k, rows) for k in range(_PARTS if parts else 0)]
+    return Hidden(rows, {place: part[rows] for place, part in parts.items()}, np.array(completed))
+
+
+def _without_part(
+    targets: Sequence[Target], Z: Floats, joint: Joint, seed: int, parts: Mapping[int, Ints], k: int, rows: Ints
+) -> Floats:
+    without = Z.copy()
+    for target in targets:
+        if target.place in parts:
+            without[parts[target.place] == k, columns_of(target)] = np.nan
+    return fit_joint(without, seed, joint.gaussian).expected(without[rows])
+
+
+# -- forests --------------------------------------------------------------------------------------------------------------------
 
 
 class Forest:
-    """A forest that gives one column from all others of completed standardised rows."""
+    """Extremely randomised trees that give one column from all others of completed standardised rows, each tree from a part of the rows."""
 
     def __init__(
-        self, target: Target, completed: Floats, rows: Ints, values: Floats, seed: int, n_jobs: int | None
+        self, target: Target, completed: Floats, wanted: Floats, most_tasks: int, seed: int, n_jobs: int | None
     ) -> None:
-        """`rows` of the table show the column, and these are their values."""
-        drawn = np.sort(generator(seed).permutation(len(rows))[:_MOST_ROWS])
-        rows, values = rows[drawn], values[drawn]
-        self._target = target
-        kind: Any = ExtraTreesRegressor if target.is_number else ExtraTreesClassifier
-        self._trees = kind(
-            _TREES,
-            min_samples_leaf=_LEAF,
-            random_state=seed,
-            n_jobs=n_jobs,
-            max_features=1.0,
-        )
-        labels = target.design(values)[:, 0] if target.is_number else values.astype(np.intp)
-        with warnings.catch_warnings():  # text with nearly as many levels as rows is no regression
-            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
-            self._trees.fit(self._others(completed[rows]), labels)
+        """`wanted` (n, width) is the column in the completed rows (n, p)."""
+        self._own, n = columns_of(target), len(wanted)
+        others = self._others(completed)
+        n_tasks = int(np.clip(_CELLS_OF_TREES // (n * completed.shape[1] * _TREES), 1, most_tasks))
+        tasks = [delayed(_grown)(others, wanted, int(s)) for s in generator(seed).integers(2**31 - 1, size=n_tasks)]
+        jobs = thread_count(n_jobs)
+        grown = [f(*a, **o) for f, a, o in tasks] if jobs == 1 else Parallel(n_jobs=jobs, prefer="threads")(tasks)
+        self._trees = [tree for trees, _, _ in grown for tree in trees]
+        total, count = sum(part for _, part, _ in grown), sum(part for _, _, part in grown)
+        self.unseen = np.where(
+            count > 0, total / np.maximum(count, 1), wanted.mean(axis=0)
+        )  # by trees that did not learn from the row
 
-    def _others(self, completed: Floats) -> Floats:
-        own = columns_of(self._target)
-        return np.delete(completed, np.arange(own.start, own.stop), axis=1).astype(np.float32)  # type: ignore[return-value]
+    def _others(self, completed: Floats) -> Any:
+        return np.delete(completed, np.arange(self._own.start, self._own.stop), axis=1).astype(np.float32)
 
     def answer(self, completed: Floats) -> Floats:
         """What is expected of the column, (n, width)."""
         others = self._others(completed)
-        if self._target.is_number:
-            return self._trees.predict(others)[:, None]  # type: ignore[no-any-return]
-        shares = np.zeros((len(others), self._target.levels))
-        shares[:, self._trees.classes_] = self._trees.predict_proba(others)
-        return shares
+        return np.mean([_predicted(tree, others) for tree in self._trees], axis=0)  # type: ignore[no-any-return]
+
+
+def _grown(others: Any, wanted: Floats, seed: int) -> tuple[list[Any], Floats, Floats]:
+    """Trees, the sum (n, width) of what they predict for rows from which they did not learn, and how many did so (n, 1)."""
+    state, n = check_random_state(seed), len(wanted)
+    total, count, trees = np.zeros_like(wanted), np.zeros((n, 1)), []
+    for _ in range(_TREES):
+        order = state.permutation(n)
+        rows, unseen = np.split(order, [max(int(_SHARE * n), 1)])
+        tree = ExtraTreeRegressor(min_samples_leaf=_LEAF, max_features=1.0, random_state=state)
+        with config_context(skip_parameter_validation=True):
+            trees.append(tree.fit(others[rows], wanted[rows], check_input=False))
+        total[unseen] += _predicted(tree, others[unseen])
+        count[unseen] += 1
+    return trees, total, count
+
+
+def _predicted(tree: Any, others: Any) -> Floats:
+    return tree.predict(others, check_input=False).reshape(len(others), tree.n_outputs_)  # type: ignore[no-any-return]
+
+
+# -- weights --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -139,37 +215,162 @@ class Recovery:
     """How well hidden entries of one column came back."""
 
     hidden: int
-    weight: float  # of the forest
+    weights: Floats  # of the Gaussian and of the forest, (2,)
     explained: float  # 1 less the squared error over that of the column's mean, or shares of levels; NaN without hidden entries
     error: float  # root mean squared, in units of the column; of levels the share that is wrong
 
 
-def hide(plan: Plan, observed: Bools, rng: np.random.Generator) -> dict[int, Ints]:
-    """Rows whose entry of a column with missing entries is hidden, by the place of the column; `observed` is (n, d)."""
-    hidden = {}
-    for target in plan.order:
-        rows = np.flatnonzero(observed[:, target.place])
-        n = min(int(_HIDDEN * len(rows)), _MOST)
-        if n >= _FEWEST:
-            hidden[target.place] = np.sort(rng.permutation(rows)[:n])
-    return hidden
+@dataclass(frozen=True)
+class Trial:
+    """Hidden entries of one column and what gave them back, (m, width) each: of levels their shares."""
+
+    target: Target
+    wanted: Floats
+    usual: Floats  # (width,)
+    joint: Floats
+    forest: Floats
+
+    def off(self) -> tuple[Floats, Floats]:
+        """What both models say (m width, 2), and what was wanted, less what is usual."""
+        both = np.column_stack([(part - self.usual).ravel() for part in (self.joint, self.forest)])
+        return both, (self.wanted - self.usual).ravel()
 
 
-def weigh(target: Target, truth: Floats, joint: Floats, forest: Floats | None) -> Recovery:
-    """The weight of the forest by least squares on hidden entries, and the errors of both together."""
-    wanted = answer(target, truth)
-    weight = 0.0
-    if forest is not None:
-        apart = forest - joint
-        size = float(np.sum(apart**2))
-        caution = _CAUTION / len(truth) * size
-        weight = float(np.clip((np.sum(apart * (wanted - joint)) + caution / 2) / max(size + caution, 1e-300), 0, 1))
-        joint = joint + weight * apart
-    usual = answer(target, target.values).mean(axis=0)
-    squares, base = np.sum((wanted - joint) ** 2), np.sum((wanted - usual) ** 2)
+def mix(target: Target, usual: Floats, joint: Floats, forest: Floats, weights: Floats) -> Floats:
+    """Both models together: what weights leave of 1 goes to what is usual."""
+    return as_shares(target, usual + weights[0] * (joint - usual) + weights[1] * (forest - usual))
+
+
+def weigh(trials: Mapping[int, Trial]) -> tuple[Floats, dict[int, Recovery]]:
+    """Weights (2,) of all columns together, and those of each, drawn toward them, with the errors left: by least squares, none negative."""
+    equal = np.full(2, 0.5)
+    if not trials:
+        return equal, {}
+    parts = [trial.off() for trial in trials.values()]
+    sizes = [
+        max(float(np.sqrt(wanted @ wanted / len(t.wanted))), 1e-300)
+        for (_, wanted), t in zip(parts, trials.values(), strict=True)
+    ]
+    both = np.vstack([part / size for (part, _), size in zip(parts, sizes, strict=True)])
+    wanted = np.concatenate([part / size for (_, part), size in zip(parts, sizes, strict=True)])
+    common = _toward(nnls(both, wanted)[0], sum(len(t.wanted) for t in trials.values()), equal, _FIRST_CAUTION)
+    return common, {place: _recovery(trial, common) for place, trial in trials.items()}
+
+
+def _toward(weights: Floats, n: int, prior: Floats, caution: float) -> Floats:
+    return (n * weights + caution * prior) / (n + caution)  # type: ignore[no-any-return]
+
+
+def _recovery(trial: Trial, common: Floats) -> Recovery:
+    n = len(trial.wanted)
+    weights = _toward(nnls(*trial.off())[0], n, common, _CAUTION)
+    mixed = mix(trial.target, trial.usual, trial.joint, trial.forest, weights)
+    squares, base = np.sum((trial.wanted - mixed) ** 2), np.sum((trial.wanted - trial.usual) ** 2)
     explained = 1 - squares / base if base > 0 else np.nan
-    if target.is_number:
-        error = float(np.sqrt(squares / len(truth))) * target.scale
+    if trial.target.is_number:
+        error = float(np.sqrt(squares / n)) * trial.target.scale
     else:
-        error = float(np.mean(joint.argmax(axis=1) != truth))
-    return Recovery(len(truth), weight, float(explained), error)
+        error = float(np.mean(mixed.argmax(axis=1) != trial.wanted.argmax(axis=1)))
+    return Recovery(n, weights, float(explained), error)
+
+
+# -- both models, in rounds -----------------------------------------------------------------------------------------------------
+
+
+class Mixture:
+    """The Gaussian and a forest for every column, in rounds: forests of the second learn from rows that the first has completed."""
+
+    def __init__(
+        self, targets: Sequence[Target], X: Floats, joint: Joint, seed: int, n_jobs: int | None, verbose: int
+    ) -> None:
+        """`X` (n, p) is the design of the training table, NaN where entries are missing."""
+        self._targets, self._X, self._joint, self._seed, self._n_jobs = targets, X, joint, seed, n_jobs
+        self._units = units_of(X)
+        self._forests: list[dict[int, Forest]] = [{} for _ in range(_ROUNDS)]
+        self._recoveries: list[dict[int, Recovery]] = []
+        hidden = hide_in_turn(targets, self._units.of(X), joint, seed)
+        first, able = hidden.completed, [target for target in targets if target.place in hidden.parts]
+        for k in range(_ROUNDS):
+            trials = {target.place: self._try(k, target, hidden, first) for target in able}
+            self.common, recoveries = weigh(trials)
+            self._recoveries.append(recoveries)
+            if able and k < _ROUNDS - 1:
+                hidden = replace(hidden, completed=self._completed_again(k, hidden, first, trials))
+            say(verbose, "forests of round %d of %d, for %d columns", k + 1, _ROUNDS, len(able))
+
+    @property
+    def recoveries(self) -> dict[int, Recovery]:
+        """How well hidden entries came back, by place of the column."""
+        return self._recoveries[-1]
+
+    def expected(self, targets: Sequence[Target], X: Floats) -> dict[int, Floats]:
+        """Answers (missing, width) by place of the column, of the rows of a design (n, p) that lack it."""
+        first = completed = self._joint.expected(self._units.of(X))
+        missing = {t.place: (t, np.flatnonzero(np.isnan(X[:, columns_of(t).start]))) for t in targets}
+        for k in range(_ROUNDS):
+            parts = {p: (t, rows) for p, (t, rows) in missing.items() if len(rows)}
+            answers = {p: self._answer(k, t, first[rows], completed[rows]) for p, (t, rows) in parts.items()}
+            completed = first.copy()
+            for place, (target, rows) in parts.items():
+                completed[rows, columns_of(target)] = self._standardised(target, answers[place])
+        return answers
+
+    def _try(self, k: int, target: Target, hidden: Hidden, first: Floats) -> Trial:
+        """What the Gaussian, by rows that it completed `first`, and a new forest say of hidden entries."""
+        known, completed = hidden.without(target.place)
+        usual, wanted = self._usual(target), answer(target, self._X[hidden.rows[known]])
+        joint = by_joint(target, self._units, first[hidden.parts[target.place][known], known])
+        forest = usual + 0 * joint
+        if self._has_others(target):
+            self._forests[k][target.place] = self._grow(k, target, completed, wanted)
+            forest = self._forests[k][target.place].unseen
+        return Trial(target, wanted, usual, joint, forest)
+
+    def _completed_again(self, k: int, hidden: Hidden, first: Floats, trials: Mapping[int, Trial]) -> Floats:
+        """The rows whose entries are hidden in turn, completed by both models of a round."""
+        again = first.copy()
+        for place, trial in trials.items():
+            target, own, part = trial.target, columns_of(trial.target), hidden.parts[place]
+            gone = np.isnan(self._X[hidden.rows, own.start])
+            rows, completed = (table[:, gone].reshape(-1, table.shape[2]) for table in (first, hidden.completed))
+            answers = self._standardised(target, self._answer(k, target, rows, completed))
+            again[:, gone, own] = answers.reshape(_PARTS, int(gone.sum()), answers.shape[1])
+            known = np.flatnonzero(part >= 0)
+            mixed = mix(target, trial.usual, trial.joint, trial.forest, self._recoveries[k][place].weights)
+            again[part[known], known, own] = self._standardised(target, mixed)
+        return again
+
+    def _answer(self, k: int, target: Target, first: Floats, completed: Floats) -> Floats:
+        """What both models of a round say of a column of rows (n, p), completed by the Gaussian and by the round before."""
+        joint, usual, forest = by_joint(target, self._units, first), self._usual(target), self._forest(k, target)
+        recovery = self._recoveries[k].get(target.place)
+        if forest is None:
+            return joint if recovery is None else mix(target, usual, joint, usual, recovery.weights)
+        return mix(
+            target, usual, joint, forest.answer(completed), self.common if recovery is None else recovery.weights
+        )
+
+    def _forest(self, k: int, target: Target) -> Forest | None:
+        """The forest of one column; of one that the training table shows whole only in the last round, grown when it is first asked."""
+        forests = self._forests[k]
+        if target.place not in forests and k == _ROUNDS - 1 and self._has_others(target):
+            known = np.flatnonzero(~np.isnan(self._X[:, columns_of(target).start]))
+            rows = np.sort(generator(self._seed).permutation(known)[:MOST_ROWS])
+            completed = self._joint.expected(self._units.of(self._X[rows]))
+            forests[target.place] = self._grow(k, target, completed, answer(target, self._X[rows]))
+        return forests.get(target.place)
+
+    def _grow(self, k: int, target: Target, completed: Floats, wanted: Floats) -> Forest:
+        return Forest(target, completed, wanted, _MOST_TASKS[k], self._seed + k, self._n_jobs)
+
+    def _has_others(self, target: Target) -> bool:
+        return bool(self._X.shape[1] > target.own.stop - target.own.start)
+
+    def _usual(self, target: Target) -> Floats:
+        return answer(target, self._units.mean[None])[0]  # type: ignore[no-any-return]
+
+    def _standardised(self, target: Target, answers: Floats) -> Floats:
+        """Answers as columns of the standardised design."""
+        own = columns_of(target)
+        values = answers if target.is_number else answers[:, 1:]
+        return (values - self._units.mean[own]) / self._units.scale[own]  # type: ignore[no-any-return]

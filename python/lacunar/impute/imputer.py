@@ -11,22 +11,20 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._threads import one_blas_thread
-from lacunar._typing import Bools, Floats
+from lacunar._typing import Floats
 from lacunar.impute.chained import Plan, Target
-from lacunar.impute.expectations import Forest, Joint, Recovery, Units, by_joint, fit_joint, hide, units_of, weigh
+from lacunar.impute.expectations import Joint, Mixture, Recovery, answer, fit_joint, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, learn_columns
 from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Sometimes, floats
 
-_HEADS = ("column", "kind", "missing", "hidden", "explained", "error", "forest_weight")
+_HEADS = ("column", "kind", "missing", "hidden", "explained", "error", "gaussian_weight", "forest_weight")
 _DAY = 86_400e6  # microseconds
-_UNKNOWN = 0.5  # weight of the forest where no hidden entries choose it
 
 
 @whole_answers
@@ -52,7 +50,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         How well observed entries came back that were hidden, by "column": its "kind", the numbers
         of "missing" and of "hidden" entries, the share of the variance "explained" (1 is perfect, 0
         no better than the mean or the usual shares of levels), the "error" (root mean squared in
-        units of the column, of dates in days, or the share of wrong levels) and "forest_weight".
+        units of the column, of dates in days, or the share of wrong levels), "gaussian_weight" and
+        "forest_weight".
         `pandas.DataFrame(imputer.imputed_)` shows it.
     columns_ : list of Column
         What each column holds: name, kind and levels.
@@ -64,7 +63,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         The Gaussian of the standardised table; absent beyond 100 columns, where `posterior_` is of
         low rank.
     posterior_ : LowRankPosterior
-    forest_weight_ : ndarray of shape (d,)
+    weights_ : ndarray of shape (d, 2)
+        Of the Gaussian and of the forest, by column.
     seed_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
@@ -92,11 +92,12 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     Notes
     -----
-    Expected values are a weighted mean, column by column, of the joint Gaussian of all columns,
-    learned by EM, and of a forest of 25 extremely randomised trees on completed rows. The weight is
-    the one that gives back a tenth of the observed entries best, which are hidden for that; of a
-    column without missing entries it is the mean of the others. Ties between levels go to the
-    first.
+    Expected values are a weighted sum, column by column, of the joint Gaussian of all columns,
+    learned by EM, of a forest of 25 to 100 extremely randomised trees on completed rows, and of the
+    column's mean. Observed entries are hidden, a fifth at a time, and the Gaussian completes their
+    rows without knowing them; from such rows the trees learn. Weights are those that give the
+    hidden entries back best, and with few entries near those of all columns together. Ties between
+    levels go to the first.
 
     Examples
     --------
@@ -116,7 +117,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         "location_": Sometimes(floats("p")),
         "covariance_": Sometimes(floats("p", "p")),
         "posterior_": Sometimes(Instance(LowRankPosterior)),
-        "forest_weight_": floats("d", low=0, high=1),
+        "weights_": floats("d", 2, low=0),
         "imputed_": Anything(),
         "seed_": Anything(),
     }
@@ -172,14 +173,13 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         values = table.values(self.columns_)
         self.learned_ = learn_columns(self.columns_, values, NO_WISHES, None)
         plan, self.table_ = self._plan(values)
-        rng = generator(fixed_seed(self.random_state))
-        self.seed_ = int(rng.integers(2**31 - 1))
-        for name in ("location_", "covariance_", "posterior_", "_forests"):
+        self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
+        for name in ("location_", "covariance_", "posterior_", "_mixture"):
             self.__dict__.pop(name, None)
         with one_blas_thread():
-            recoveries = self._recover(plan, values, rng) if plan.targets else {}
-            self._store(plan)
-        self._report(plan, values, recoveries)
+            if plan.targets:
+                self._store(fit_joint(units_of(self.table_).of(self.table_), self.seed_))
+            self._report(values)
         warn_of_columns(self.columns_, values)
         return table, values
 
@@ -190,53 +190,32 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             X[target.missing, target.own] = np.nan
         return plan, X[:, 1:]
 
-    def _recover(self, plan: Plan, values: list[Values], rng: np.random.Generator) -> dict[int, Recovery]:
-        """Hide observed entries, learn from the others, and weigh the two models by how well they give back what is hidden."""
-        observed = np.column_stack([~np.isnan(v.numbers) for v in values])
-        hidden = hide(plan, observed, rng)
-        if not hidden:
-            return {}
-        X, seen = self.table_.copy(), observed.copy()
-        for target in plan.targets:
-            rows = hidden.get(target.place, np.empty(0, dtype=np.intp))
-            X[rows, target.own.start - 1 : target.own.stop - 1] = np.nan
-            seen[rows, target.place] = False
-        units = units_of(self.table_)
-        completed = fit_joint(units.of(X), self.seed_).expected(units.of(X))
-        recoveries = {}
-        for target in plan.order:
-            if target.place in hidden:
-                recoveries[target.place] = self._recovered(target, units, completed, hidden[target.place], seen, values)
-                say(self.verbose, "hidden entries of column %d of %d", len(recoveries), len(hidden))
-        return recoveries
+    def _targets(self) -> list[Target]:
+        return self._plan(no_rows(self.columns_))[0].targets
 
-    def _recovered(
-        self, target: Target, units: Units, completed: Floats, rows: Any, seen: Bools, values: list[Values]
-    ) -> Recovery:
-        numbers = values[target.place].numbers
-        known = np.flatnonzero(seen[:, target.place])
-        forest = None
-        if self.table_.shape[1] > target.own.stop - target.own.start:  # there are others
-            forest = Forest(target, completed, known, numbers[known], self.seed_, self.n_jobs).answer(completed[rows])
-        return weigh(target, numbers[rows], by_joint(target, units, completed[rows]), forest)
-
-    def _store(self, plan: Plan) -> None:
-        if not plan.targets:
-            return
-        joint = fit_joint(units_of(self.table_).of(self.table_), self.seed_)
+    def _store(self, joint: Joint) -> None:
         if joint.posterior is not None:
             self.posterior_ = joint.posterior
         elif joint.gaussian is not None:
             self.location_, self.covariance_ = joint.gaussian.mean, joint.gaussian.covariance
 
-    def _report(self, plan: Plan, values: list[Values], recoveries: dict[int, Recovery]) -> None:
-        others = self.table_.shape[1] > 1
-        usual = float(np.mean([r.weight for r in recoveries.values()])) if recoveries else _UNKNOWN * others
-        self.forest_weight_ = np.full(len(self.columns_), usual)
+    def _models(self) -> Mixture:
+        """Both models; a model file holds no forests, which are grown again."""
+        if "_mixture" not in vars(self):
+            with one_blas_thread():
+                self._mixture = Mixture(
+                    self._targets(), self.table_, self._joint(), self.seed_, self.n_jobs, self.verbose
+                )
+        return self._mixture
+
+    def _report(self, values: list[Values]) -> None:
+        """Store the weights of both models, and how well hidden entries came back."""
+        usual, recoveries = (self._models().common, self._models().recoveries) if self._targets() else weigh({})
+        self.weights_ = np.tile(usual, (len(self.columns_), 1))
         report: dict[str, list[Any]] = {head: [] for head in _HEADS}
         for j, (column, v) in enumerate(zip(self.columns_, values, strict=True)):
             recovery = recoveries.get(j, Recovery(0, usual, np.nan, np.nan))
-            self.forest_weight_[j] = recovery.weight
+            self.weights_[j] = recovery.weights
             row = (
                 column.name,
                 column.kind,
@@ -244,7 +223,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
                 recovery.hidden,
                 recovery.explained,
                 recovery.error / (_DAY if column.kind == "date" else 1),
-                recovery.weight,
+                *recovery.weights.tolist(),
             )
             for head, cell in zip(_HEADS, row, strict=True):
                 report[head].append(cell)
@@ -263,7 +242,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         -------
         table : of the kind of X, or the frame that `set_output` asks for, shape (m, d)
         """
-        check_is_fitted(self, "forest_weight_")
+        check_is_fitted(self, "weights_")
         table = read_table(self, X, reset=False)
         return self._filled(table, table.values(self.columns_))
 
@@ -283,45 +262,14 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         plan, X = self._plan(values)
         if not plan.order:
             return {}
-        units = units_of(self.table_)
         with one_blas_thread():
-            completed = self._joint().expected(units.of(X))
-            return {t.place: (t, t.missing, self._answer(t, units, completed[t.missing])) for t in plan.order}
-
-    def _answer(self, target: Target, units: Units, completed: Floats) -> Floats:
-        weight = self.forest_weight_[target.place]
-        joint = by_joint(target, units, completed)
-        if weight == 0:
-            return joint
-        return joint + weight * (self._forest(target.place).answer(completed) - joint)  # type: ignore[no-any-return]
+            answers = self._models().expected(plan.order, X)
+        return {t.place: (t, t.missing, answers[t.place]) for t in plan.order}
 
     def _joint(self) -> Joint:
         if "posterior_" in vars(self):
             return Joint(None, self.posterior_)
         return Joint(Gaussian(self.location_, self.covariance_), None)
-
-    def _forest(self, place: int) -> Forest:
-        """The forest of one column, grown from the training table when it is first asked; a model file does not hold it."""
-        forests: dict[int, Forest] = self.__dict__.setdefault("_forests", {})
-        if place not in forests:
-            Z = units_of(self.table_).of(self.table_)
-            numbers = self._training_values(place)
-            plan, _ = self._plan(no_rows(self.columns_))
-            target = next(t for t in plan.targets if t.place == place)
-            rows = np.flatnonzero(~np.isnan(numbers))
-            forests[place] = Forest(target, self._joint().expected(Z), rows, numbers[rows], self.seed_, self.n_jobs)
-        return forests[place]
-
-    def _training_values(self, place: int) -> Floats:
-        """Values of a column of the training table, from the design."""
-        plan, _ = self._plan(no_rows(self.columns_))
-        target = next(t for t in plan.targets if t.place == place)
-        own = self.table_[:, target.own.start - 1 : target.own.stop - 1]
-        if target.is_number:
-            numbers: Floats = own[:, 0] * target.scale + target.centre
-            return numbers
-        places: Floats = np.where(np.isnan(own[:, 0]), np.nan, own @ np.arange(1, target.levels))
-        return places
 
     def _values(self, target: Target, expected: Floats) -> Floats:
         """What is expected as values of the column: within the range observed, whole where it is, and the likeliest level."""
@@ -348,7 +296,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             By name of the column, in the order of `columns_[j].levels`; 0 for all where a row has a
             level that fit never saw.
         """
-        check_is_fitted(self, "forest_weight_")
+        check_is_fitted(self, "weights_")
         table = read_table(self, X, reset=False)
         values = table.values(self.columns_)
         found, expected = {}, self._expected(values)
@@ -374,7 +322,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not belong together."""
-        if "forest_weight_" not in vars(self):
+        if "weights_" not in vars(self):
             return
         plan, empty = self._plan(no_rows(self.columns_))
         has_joint = "posterior_" in vars(self) or {"location_", "covariance_"} <= vars(self).keys()
@@ -383,7 +331,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             raise ValueError("the parts of the imputer in the model file do not belong together. Fit again")
         if plan.targets and np.isnan(self.table_).all(axis=0).any():
             raise ValueError("table_ of the model file has columns without entries. Fit again")
-        for target in plan.targets:
-            numbers = self._training_values(target.place)
-            if not target.is_number and not np.isin(numbers[~np.isnan(numbers)], np.arange(target.levels)).all():
+        for target in (t for t in plan.targets if not t.is_number):
+            own = answer(target, self.table_)
+            if not np.isin(own[~np.isnan(own[:, 0])], (0.0, 1.0)).all():
                 raise ValueError("table_ of the model file holds levels that its columns do not have. Fit again")

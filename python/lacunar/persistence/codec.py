@@ -23,7 +23,7 @@ MAX_DEPTH = 40
 # Kept beside the attributes ending in "_": what set_output chose. Metadata requests are made again by the reader.
 _EXTRA_STATE = {"_sklearn_output_config"}
 # What is made again from what is stored, and what a file does not hold: a training table.
-_NOT_STORED = {"_metadata_request", "_engine", "_training", "_forests"}
+_NOT_STORED = {"_metadata_request", "_engine", "_training", "_mixture"}
 _SCALAR_TYPES: dict[str, type] = {"float32": np.float32, "float64": np.float64, "float": float, "int": int}
 
 
