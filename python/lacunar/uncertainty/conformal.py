@@ -124,7 +124,8 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         """Keep scores, numbers of missing entries, numbers of classes, weights, and which rows are copies, each (n,).
 
         Copies weigh what rows as they came leave free, max(0, 1 - rows near / 100), or as much as rows where they
-        count.
+        count. A row counts as near by the square of its weight: however many lack about as little as none, they do not
+        stand in for copies that lack as much.
         """
         self.scores_, self.n_missing_ = scores, n_missing.astype(np.float64)
         self.labels_ = np.zeros(len(scores), dtype=np.intp) if labels is None else np.asarray(labels)
@@ -153,7 +154,7 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         for value in np.unique(n_missing):
             weight, rows = np.exp(-np.abs(of_scores - value) / (_WIDTH * self.n_columns_)), n_missing == value
             if not self.copies_count_:
-                weight[copied] *= max(0.0, 1 - float(weight[~copied].sum()) / _ENOUGH)
+                weight[copied] *= max(0.0, 1 - float((weight[~copied] ** 2).sum()) / _ENOUGH)
             weight = weight if own is None else weight * weights
             quantiles[rows] = scores[weighted_place(weight, level, np.ones(1) if own is None else own[rows])]
         return quantiles
