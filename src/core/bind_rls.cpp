@@ -90,7 +90,7 @@ MemoryState memories_of(State& held, const Forgetting& forgetting) {
 // What a tracker leaves cells out by; nothing, where its state has no such arrays.
 ScreenState screen_of(State& held) {
   if (!held.state().contains("deviation")) return {};
-  return {held.by_column("deviation"), held.numbers<double>("level", {1})};
+  return {held.by_column("deviation"), held.by_column("left_out"), held.numbers<double>("level", {3})};
 }
 
 // The scout of a tracker; none, where its state has no such arrays.

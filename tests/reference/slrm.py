@@ -219,8 +219,17 @@ def tracking_memory(X, U, delta, most):
     return U, np.array(every_keep), weights
 
 
-def screened(x, V, deviation, level, ridge):
-    """The row without cells beyond 4 deviations of a Huber code; `deviation` (D,) and `level` (1,) are changed in place."""
+def proposal_2(z, size, freedom):
+    """Deviation of residuals by Huber's proposal 2, cut at one deviation: a normal number keeps .516 of its square."""
+    for _ in range(8):
+        before, size = size, np.sqrt(np.sum(np.minimum(z**2, size**2)) / freedom / 0.516)
+        if size >= 0.8 * before:
+            break
+    return size
+
+
+def screened(x, V, deviation, in_row, level, ridge):
+    """The row without far cells of a Huber code; `deviation` and `in_row` (D,) and `level` (3,) are changed in place."""
     seen = np.flatnonzero(~np.isnan(x))
     m, d = len(seen), V.shape[1]
     if m <= d + 1:
@@ -230,18 +239,25 @@ def screened(x, V, deviation, level, ridge):
     scale = np.where(deviation[seen] > 0, deviation[seen], known[len(known) // 2] if len(known) else 1.0)
     a = np.linalg.solve(gram, A.T @ x[seen])
     z = (x[seen] - A @ a) / scale
-    size = np.sqrt(np.sum(z**2) / (m - d))
-    for _ in range(6):  # Huber's proposal 2, cut at one deviation: a normal number keeps .516 of its square
+    size, usual = proposal_2(z, np.sqrt(np.sum(z**2) / (m - d)), m - d), level[0]
+    for _ in range(3 if np.abs(z).max() > 3 * usual else 0):
         a = a + np.linalg.solve(gram, A.T @ (np.clip(z, -size, size) * scale))
         z = (x[seen] - A @ a) / scale
-        before, size = size, np.sqrt(np.sum(np.minimum(z**2, size**2)) / (m - d) / 0.516)
-        if size >= 0.8 * before:
+        before, size = size, proposal_2(z, size, m - d)
+        if size < 1.5 * usual or size >= 0.8 * before:
             break
-    level[:] = size if level[0] == 0 else level * np.exp(0.1 * np.clip(np.log(size / level), -3, 3))
+    level[0] = size if level[0] == 0 else level[0] * np.exp(0.1 * np.clip(np.log(size / level[0]), -3, 3))
     move = np.minimum(z**2 / (0.516 * size**2 * (m - d) / m), 1 / 0.516) - 1
     back = np.clip(0.005 * (1 - scale.mean()), -0.05, 0.05)
-    deviation[seen] = scale * (2 + 0.025 * move + back) / (2 - 0.025 * move - back)
-    far = np.abs(z) > 4 * (max(level[0], size) if m >= 2 * d else level[0])
+    deviation[seen] = scale * (1 + 0.025 * move + back)
+    unit = max(level[0], size) if m >= 2 * d else level[0]
+    if level[2] == 0:
+        level[1:] = 0.0125, 20
+    share, far = level[1], np.abs(z) > 4 * unit
+    beyond = np.abs(z) > unit * np.clip(np.sqrt(0.2 / share), 4, 12)
+    in_row[seen] = np.where(beyond, in_row[seen] + 1, 0)
+    out = beyond & (in_row[seen] <= np.log(1e-4) / np.log(share))
+    level[1:] = np.clip(share + max(0.002, 1 / level[2]) * (far.mean() - share), 1e-3, 0.5), level[2] + 1
     x = x.copy()
-    x[seen[far]] = np.nan
+    x[seen[out]] = np.nan
     return x

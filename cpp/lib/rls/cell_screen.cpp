@@ -10,18 +10,44 @@
 namespace lacunar {
 namespace {
 
-constexpr double kBeyond = 4;      // deviations of its column is how far a cell may lie from the row's code
+// A cell is far beyond so many deviations of its column. Far cells are left out beyond the distance at which, as often
+// as they come, they would add this share to the noise: at least kBeyond, at most kMostBeyond. Where far cells are rare, a
+// subspace that moves has more of them than errors have.
+constexpr double kBeyond = 4, kMostBeyond = 12, kAdded = .2;
+// A column has changed, and is learned, where so many of its cells in succession are far as chance has less often.
+constexpr double kChance = 1e-4;
+// The running share of far cells: its first value, for how many rows that counts, its rate and its bounds.
+constexpr double kFirstShare = .0125, kFirstRows = 20, kShareRate = .002, kLeastShare = 1e-3, kMostShare = .5;
 constexpr double kClipped = .516;  // mean square of a normal number that is clipped at one deviation
-constexpr int kMostSteps = 6;      // towards Huber's code
+constexpr double kUsual = 3;       // levels: a row all of whose residuals are smaller needs no Huber code
+constexpr int kMostSteps = 3;      // towards Huber's code
+constexpr int kMostScales = 8;     // towards the deviation of its residuals
 constexpr double kSettled = .8;    // a step that leaves so much of the row's deviation is the last
+constexpr double kNear = 1.5;      // ... or one that brings it below so many levels
 // By which a column's deviation moves in a row, relatively, and the share of it that brings their mean back to 1: the
 // level holds what they have in common.
 constexpr double kColumnRate = .05, kBack = .1;
 // The level follows the deviations of rows at this rate, and one odd row counts at most this much (in logs). Rows of
-// twice as many entries as directions are judged by their own deviation where that is more: the cells of a subspace that
-// has changed are no outliers.
+// twice as many entries as directions are judged by their own deviation where that is more: the cells of a subspace
+// that has changed are no outliers.
 constexpr double kLevelRate = .1, kOdd = 3, kOwn = 2;
 constexpr double kRounding = 1e-8;  // of a row's root mean square: smaller residuals are no outliers
+
+// Of values, each cut at `most`. Four sums do not wait for one another.
+double sum_of(const double* x, int count, double most = std::numeric_limits<double>::infinity()) {
+  double sums[4] = {};
+  int i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (int k = 0; k < 4; ++k) sums[k] += std::min(x[i + k], most);
+  for (; i < count; ++i) sums[0] += std::min(x[i], most);
+  return sums[0] + sums[1] + (sums[2] + sums[3]);
+}
+
+bool any_beyond(const double* x, int count, double most) {
+  int beyond = 0;
+  for (int i = 0; i < count; ++i) beyond += x[i] > most ? 1 : 0;
+  return beyond > 0;
+}
 
 }  // namespace
 
@@ -29,95 +55,118 @@ CellScreen::CellScreen(const ScreenState& state, int d, Offset largest) : s_(sta
   if (s_.deviation == nullptr) return;
   const auto entries = static_cast<std::size_t>(largest);
   for (auto* line : {&code_, &step_}) line->resize(static_cast<std::size_t>(padded(d)));
-  for (auto* line : {&deviation_, &precision_, &residual_, &clipped_, &sizes_}) line->resize(entries);
+  for (auto* line : {&deviation_, &precision_, &residual_, &squares_, &sizes_}) line->resize(entries);
   places_.reserve(entries);
   columns_.resize(entries);
 }
 
-const Index* CellScreen::clean(RowCode& row, const Index* seen, double ridge) {
+const Index* CellScreen::clean(RowCode& row, const Index* seen) {
   const int m = row.m;
-  if (s_.deviation == nullptr || m <= d_ + 1 || !row.factorise(ridge, nullptr, kSingular)) return seen;
+  if (s_.deviation == nullptr || m <= d_ + 1) return seen;
   load_deviations(seen, m);
   huber_code(row);
-  const double least = kRounding * std::sqrt(row.size / m);
   remember(seen, m);
   const double level = m >= kOwn * d_ ? std::max(*s_.level, own_) : *s_.level;
-  places_.clear();
-  for (int i = 0; i < m; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (!(std::abs(residual_[at]) > std::max(kBeyond * level, least * precision_[at]))) places_.push_back(i);
-  }
-  if (static_cast<int>(places_.size()) == m || places_.empty()) return seen;
-  for (std::size_t k = 0; k < places_.size(); ++k) columns_[k] = seen[places_[k]];
-  row.keep(places_);
+  choose(seen, m, level, kRounding * std::sqrt(row.size / m));
+  if (places_.empty() || static_cast<int>(places_.size()) == m) return seen;
+  std::copy_n(seen, m, columns_.begin());
+  row.leave_out(places_, columns_.data());
   return columns_.data();
 }
 
-void CellScreen::load_deviations(const Index* seen, int m) {
-  std::size_t known = 0;
+// Places of the cells to leave out, from deviations `level` in units of their columns', and `least` of a cell.
+void CellScreen::choose(const Index* seen, int m, double level, double least) {
+  double &share = s_.level[1], &rows = s_.level[2];
+  if (rows == 0) share = kFirstShare, rows = kFirstRows;
+  const double most = level * std::clamp(std::sqrt(kAdded / share), kBeyond, kMostBeyond);
+  const double most_in_row = std::log(kChance) / std::log(share);
+  const double far_square = kBeyond * kBeyond * level * level, left_out_square = most * most;
+  int far_cells = 0;
+  places_.clear();
   for (int i = 0; i < m; ++i) {
-    const double deviation = deviation_[static_cast<std::size_t>(i)] = s_.deviation[seen[i]];
-    if (deviation > 0) sizes_[known++] = deviation;
+    const auto at = static_cast<std::size_t>(i);
+    double& in_row = s_.left_out[seen[i]];
+    if (!(squares_[at] > far_square) && in_row == 0) continue;
+    const bool far = squares_[at] > far_square && std::abs(residual_[at]) > least * precision_[at];
+    far_cells += far ? 1 : 0;
+    in_row = far && squares_[at] > left_out_square ? in_row + 1 : 0;
+    if (in_row > 0 && in_row <= most_in_row) places_.push_back(i);
   }
-  if (known < static_cast<std::size_t>(m)) fill_deviations(known, m);
+  const double move = std::max(kShareRate, 1 / rows) * (static_cast<double>(far_cells) / m - share);
+  share = std::clamp(share + move, kLeastShare, kMostShare);
+  rows += 1;
+}
+
+void CellScreen::load_deviations(const Index* seen, int m) {
+  for (int i = 0; i < m; ++i) deviation_[static_cast<std::size_t>(i)] = s_.deviation[seen[i]];
+  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) precision_[i] = 1 / deviation_[i];
+  if (any_beyond(precision_.data(), m, std::numeric_limits<double>::max())) fill_deviations(m);
+}
+
+// Those of columns that are new: the median of the others', or 1 in the first row.
+void CellScreen::fill_deviations(int m) {
+  const auto row_end = deviation_.begin() + m;
+  const auto known = std::copy_if(deviation_.begin(), row_end, sizes_.begin(), [](double size) { return size > 0; });
+  const auto middle = sizes_.begin() + (known - sizes_.begin()) / 2;
+  std::nth_element(sizes_.begin(), middle, known);
+  std::replace(deviation_.begin(), row_end, 0.0, known > sizes_.begin() ? *middle : 1.0);
   for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) precision_[i] = 1 / deviation_[i];
 }
 
-// Those of columns that are new: the median of the `known` others', or 1 in the first row.
-void CellScreen::fill_deviations(std::size_t known, int m) {
-  const auto middle = sizes_.begin() + static_cast<Offset>(known / 2);
-  std::nth_element(sizes_.begin(), middle, sizes_.begin() + static_cast<Offset>(known));
-  const double usual = known > 0 ? *middle : 1.0;
-  for (int i = 0; i < m; ++i)
-    if (double& deviation = deviation_[static_cast<std::size_t>(i)]; !(deviation > 0)) deviation = usual;
-}
-
-// Residuals in units of their columns'.
+// Residuals in units of their columns', and their squares.
 void CellScreen::residuals(const RowCode& row) {
   kernels().small.project(row.rows.data(), code_.data(), row.m, row.leading, residual_.data());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(row.m); ++i)
+  for (std::size_t i = 0; i < static_cast<std::size_t>(row.m); ++i) {
     residual_[i] = (row.x[i] - residual_[i]) * precision_[i];
+    squares_[i] = residual_[i] * residual_[i];
+  }
 }
 
-// Root of the mean square of the residuals, each cut at `most`, of a row of m entries.
-double CellScreen::mean_size(int m, double most) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) clipped_[i] = std::clamp(residual_[i], -most, most);
-  return std::sqrt(dot(clipped_.data(), clipped_.data(), m) / (m - d_));
+// Deviation of the residuals of a row of m entries by Huber's proposal 2, from one that is no smaller.
+double CellScreen::size_of(int m, double size) const {
+  for (int step = 0; step < kMostScales; ++step) {
+    const double before = size;
+    size = std::sqrt(sum_of(squares_.data(), m, size * size) / (kClipped * (m - d_)));
+    if (!(size < kSettled * before)) break;
+  }
+  return size;
 }
 
-// Huber's code and deviation (his proposal 2) by modified residuals: code += (gram + ridge)^-1 V^T clipped residuals,
-// with the row's factor.
+// Huber's code by modified residuals: code += (gram + ridge)^-1 V^T clipped residuals, with the row's factor.
 void CellScreen::huber_code(const RowCode& row) {
   const int m = row.m;
   row.solve(row.right, code_);
   residuals(row);
-  own_ = mean_size(m, std::numeric_limits<double>::infinity());
+  own_ = size_of(m, std::sqrt(sum_of(squares_.data(), m) / (m - d_)));
+  const double level = *s_.level;
+  if (!any_beyond(squares_.data(), m, kUsual * kUsual * level * level)) return;
   for (int step = 0; step < kMostSteps; ++step) {
     for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i)
-      clipped_[i] = std::clamp(residual_[i], -own_, own_) * deviation_[i];
-    kernels().small.combine(row.rows.data(), clipped_.data(), m, row.leading, step_.data());
+      squares_[i] = std::min(std::max(residual_[i], -own_), own_) * deviation_[i];
+    kernels().small.combine(row.rows.data(), squares_.data(), m, row.leading, step_.data());
     row.solve(step_, step_);
     for (std::size_t k = 0; k < code_.size(); ++k) code_[k] += step_[k];
     residuals(row);
     const double before = own_;
-    own_ = mean_size(m, own_) / std::sqrt(kClipped);
-    if (!(own_ < kSettled * before)) return;
+    own_ = size_of(m, own_);
+    if (own_ < kNear * level || !(own_ < kSettled * before)) return;
   }
 }
 
 // The level follows the row's deviation, and every column's deviation the size of its residual in the row.
 void CellScreen::remember(const Index* seen, int m) {
   if (!(own_ > 0) || !std::isfinite(own_)) return;
-  double &level = *s_.level, total = 0;
+  double& level = *s_.level;
   level = level > 0 ? level * std::exp(kLevelRate * std::clamp(std::log(own_ / level), -kOdd, kOdd)) : own_;
-  const auto entries = static_cast<std::size_t>(m);
-  for (std::size_t i = 0; i < entries; ++i) total += deviation_[i];
-  const double usual = kClipped * own_ * own_ * (m - d_) / m, back = kColumnRate * std::clamp(kBack * (1 - total / m), -1.0, 1.0);
-  for (std::size_t i = 0; i < entries; ++i) {
-    const double square = residual_[i] * residual_[i];
-    const double move = kColumnRate / 2 * (std::min(square / usual, 1 / kClipped) - 1) + back;
-    s_.deviation[seen[i]] = deviation_[i] * (2 + move) / (2 - move);  // of exp(move), for the small one that it is
+  const double shrink = m / (kClipped * own_ * own_ * (m - d_));
+  const double usual = sum_of(deviation_.data(), m) / m;
+  const double back = kColumnRate * (std::clamp(kBack * (1 - usual), -1.0, 1.0) - .5);
+  const double rate = kColumnRate / 2 * shrink, most = kColumnRate / 2 / kClipped;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {
+    const double move = rate * squares_[i];
+    deviation_[i] *= 1 + back + (most < move ? most : move);
   }
+  for (int i = 0; i < m; ++i) s_.deviation[seen[i]] = deviation_[static_cast<std::size_t>(i)];
 }
 
 }  // namespace lacunar

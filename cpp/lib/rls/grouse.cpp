@@ -42,6 +42,7 @@ class Grouse {
 
  private:
   bool turn(const Index* seen, const T* values, int m, double* relative);
+  bool factorise() { return row_.factorise(ridge_, t_gram_.data(), ridge_ > 0 ? kSingular : kExact); }
 
   const Rows<T>& rows_;
   double damping_, ridge_;
@@ -57,11 +58,15 @@ template <class T>
 bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative) {
   basis_.gather(seen, m, row_.rows.data());
   row_.load(values, m);
-  seen = screen_.clean(row_, seen, ridge_);
-  m = row_.m;
   kernels().small.gram(basis_.t_inverse().data(), s_.d, row_.leading, t_gram_.data());
+  bool factored = factorise();
+  if (const Index* clean = factored ? screen_.clean(row_, seen) : seen; clean != seen) {
+    seen = clean;
+    m = row_.m;
+    factored = factorise();
+  }
   int singular = 0;
-  if (row_.factorise(ridge_, t_gram_.data(), ridge_ > 0 ? kSingular : kExact)) {
+  if (factored) {
     row_.solve(row_.right, code_);
   } else {
     singular = row_.shortest(basis_.t().data(), nullptr, 0, direction_) < s_.d ? 1 : 0;

@@ -77,6 +77,7 @@ class Pass {
  private:
   template <class V>
   bool load(const Index* seen, const V* values, int m);
+  bool factorise();
   bool follow(const Pass& tracker);
   double hidden_error();
   void compare(const Pass& scout);
@@ -110,7 +111,13 @@ bool Pass<P, T>::load(const Index* seen, const V* values, int m) {
   seen_ = seen;
   basis_.gather(seen_, m, row_.rows.data());
   row_.load(values, m);
-  seen_ = screen_.clean(row_, seen_, rule_.ridge);
+  if (!factorise()) return false;
+  seen_ = screen_.clean(row_, seen_);
+  return seen_ == seen || factorise();
+}
+
+template <class P, class T>
+bool Pass<P, T>::factorise() {
   const double ridge = rule_.automatic ? memories_.ridge(row_, rule_.ridge) : rule_.ridge;
   const double* inner = nullptr;
   if (ridge > 0 && rule_.orthonormal) {

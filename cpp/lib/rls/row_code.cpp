@@ -19,27 +19,30 @@ RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
 template <class T>
 void RowCode::load(const T* of, int count) {
   m = count;
-  for (int i = 0; i < m; ++i) values[static_cast<std::size_t>(i)] = static_cast<double>(of[i]);
-  normal_equations();
-}
-
-void RowCode::keep(const std::vector<Index>& places) {
-  m = static_cast<int>(places.size());
-  for (std::size_t k = 0; k < places.size(); ++k) {
-    values[k] = values[static_cast<std::size_t>(places[k])];
-    std::copy_n(rows.begin() + static_cast<Offset>(places[k]) * leading, leading,
-                rows.begin() + static_cast<Offset>(k) * leading);
-  }
-  normal_equations();
-}
-
-void RowCode::normal_equations() {
   size = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {
-    x[i] = values[i];
+    x[i] = values[i] = static_cast<double>(of[i]);
     size += x[i] * x[i];
   }
   kernels().small.gram(rows.data(), m, leading, gram.data());
+  kernels().small.combine(rows.data(), x.data(), m, leading, right.data());
+}
+
+void RowCode::leave_out(const std::vector<Index>& places, Index* columns) {
+  const auto side = static_cast<Offset>(leading), count = static_cast<Offset>(places.size());
+  out_.resize(std::max(out_.size(), static_cast<std::size_t>(count * side) + gram.size()));
+  double *out = out_.data(), *lost = out + count * side;
+  for (Offset k = count; k-- > 0;) {
+    const Offset place = places[static_cast<std::size_t>(k)], last = --m;
+    std::copy_n(rows.begin() + place * side, side, out + k * side);
+    std::copy_n(rows.begin() + last * side, side, rows.begin() + place * side);
+    values[static_cast<std::size_t>(place)] = values[static_cast<std::size_t>(last)];
+    columns[place] = columns[last];
+  }
+  kernels().small.gram(out, static_cast<int>(count), leading, lost);
+  for (std::size_t i = 0; i < gram.size(); ++i) gram[i] -= lost[i];
+  std::copy_n(values.begin(), m, x.begin());
+  size = dot(x.data(), x.data(), m);
   kernels().small.combine(rows.data(), x.data(), m, leading, right.data());
 }
 

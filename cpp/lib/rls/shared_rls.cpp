@@ -165,9 +165,12 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     const Index* seen = rows_.indices + first;
     gather_rows(s_.v, d_, seen, m, row_.leading, row_.rows.data());
     row_.load(rows_.values + first, m);
-    seen = screen_.clean(row_, seen, rule_.ridge);
     ridge_ = rule_.automatic ? ridge_of(s_.sums, d_, rule_.ridge) : rule_.ridge;
-    const bool factored = row_.factorise(ridge_, nullptr, kSingular);
+    bool factored = row_.factorise(ridge_, nullptr, kSingular);
+    if (const Index* clean = factored ? screen_.clean(row_, seen) : seen; clean != seen) {
+      seen = clean;
+      factored = row_.factorise(ridge_, nullptr, kSingular);
+    }
     if (!factored) row_.rescue(ridge_);
     row_.solve(row_.right, code_);
     prediction = dot(w_.data(), code_.data(), d_);

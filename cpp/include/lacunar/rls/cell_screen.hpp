@@ -12,7 +12,9 @@ namespace lacunar {
 // Borrowed and updated in place. All null: no cell is left out.
 struct ScreenState {
   double* deviation = nullptr;  // (n_cols): of a column's residuals, up to the common level; 0 before it is seen
-  double* level = nullptr;      // (1): running deviation of residuals in units of their columns'; 0 at first
+  double* left_out = nullptr;   // (n_cols): cells of a column that lay too far, one after another
+  double* level = nullptr;      // (3): running deviation of residuals in units of their columns', share of far cells,
+                                // rows + kFirstRows; 0 at first
 };
 
 class CellScreen {
@@ -20,22 +22,23 @@ class CellScreen {
   CellScreen(const ScreenState& state, int d, Offset largest);
 
   // Leaves the outlying cells of the loaded row out of it, the `seen` columns being those of its cells; returns the
-  // columns of the cells that are left. A row of hardly more cells than directions says nothing of its cells and stays
-  // whole. Some ten times m d.
-  const Index* clean(RowCode& row, const Index* seen, double ridge);
+  // columns of the cells that are left: `seen` itself where all are. The row must have its factor, and needs another
+  // where cells were left out. A row of hardly more cells than directions says nothing of its cells and stays whole.
+  const Index* clean(RowCode& row, const Index* seen);
 
  private:
   void load_deviations(const Index* seen, int m);
-  void fill_deviations(std::size_t known, int m);
+  void fill_deviations(int m);
   void residuals(const RowCode& row);
-  double mean_size(int m, double most);
+  double size_of(int m, double size) const;
   void huber_code(const RowCode& row);
   void remember(const Index* seen, int m);
+  void choose(const Index* seen, int m, double level, double least);
 
   ScreenState s_;
   int d_;
   double own_ = 0;  // deviation of this row's residuals
-  std::vector<double> code_, step_, deviation_, precision_, residual_, clipped_, sizes_;
+  std::vector<double> code_, step_, deviation_, precision_, residual_, squares_, sizes_;
   std::vector<Index> places_, columns_;
 };
 

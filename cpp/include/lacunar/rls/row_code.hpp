@@ -17,8 +17,9 @@ class RowCode {
   template <class T>
   void load(const T* of, int m);
 
-  // Of the loaded row only the entries at these places (rising): everything as if it had been loaded so. k d^2 / 2.
-  void keep(const std::vector<Index>& places);
+  // Leaves the entries at these places (rising) out of the loaded row: the last ones take theirs, also in `columns`
+  // (m). k d^2 / 2 + m d for k places.
+  void leave_out(const std::vector<Index>& places, Index* columns);
 
   // Factor of gram + ridge inner, where inner (leading, leading) is null for the identity. False, and no factor, when a
   // pivot falls below `least` in units of the mean diagonal. d^3 / 3.
@@ -50,9 +51,7 @@ class RowCode {
   double size = 0;
 
  private:
-  void normal_equations();
-
-  std::vector<double> factor_, scratch_, root_, inverse_, tall_, aim_;
+  std::vector<double> factor_, scratch_, root_, inverse_, tall_, aim_, out_;
   LeastNormWork work_;
 };
 
