@@ -32,7 +32,7 @@ def joint(model, X, y=None):
 
 @pytest.mark.parametrize("targets", [1, 2])
 def test_em_is_the_literal_one(targets):
-    X, y = world(targets=targets)
+    X, y = world(n=100, targets=targets)
     if targets > 1:
         y[::3, 1] = np.nan
     model = GaussianRegressor(tol=1e-10, max_iter=400).fit(X, y)

@@ -69,7 +69,7 @@ class Pass:
 SLRM = {"lam1": 10.0, "lam2": 1e-3, "lam3": 1e-3, "rho": 1e-2}
 
 
-@pytest.mark.parametrize("shape", [(400, 60, 6, 0.5), (1500, 300, 10, 0.15), (800, 40, 12, 0.8), (300, 30, 1, 0.3)])
+@pytest.mark.parametrize("shape", [(300, 60, 6, 0.5), (300, 200, 10, 0.2), (300, 40, 12, 0.8), (300, 30, 1, 0.3)])
 @pytest.mark.parametrize("orthonormal", [True, False])
 def test_slrm_is_the_literal_algorithm(shape, orthonormal):
     X, y, _, start = table(*shape)

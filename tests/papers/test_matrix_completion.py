@@ -63,8 +63,9 @@ def test_every_step_is_that_of_the_paper(m, loss, ones):
 
 
 @every
-@pytest.mark.parametrize("svd_solver", ["full", "truncated"])
-@pytest.mark.parametrize(("lam", "mu"), [(1.0, 1e-2), (0.1, 1e-3), (0.01, 1e-2)])
+@pytest.mark.parametrize(
+    ("svd_solver", "lam", "mu"), [("full", 1.0, 1e-2), ("truncated", 0.1, 1e-3), ("full", 0.01, 1e-2)]
+)
 def test_the_tolerance_bounds_the_distance_to_the_solution(kind, svd_solver, lam, mu):
     """1e-7 for the scores of all rows at tol=1e-10; what is left of the bound at coarser tolerances."""
     X, y, _ = problem(kind, n=40, known=26)
