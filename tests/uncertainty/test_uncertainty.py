@@ -714,7 +714,7 @@ def grouped(n_groups, size, seed):
 
 def test_groups_are_left_out_as_a_whole():
     (X, y, groups), (test, target, _) = grouped(60, 10, 0), grouped(300, 5, 1)
-    neighbours = HistGradientBoostingRegressor(max_iter=100, random_state=0)
+    neighbours = HistGradientBoostingRegressor(max_iter=50, learning_rate=0.2, random_state=0)
     covered = []
     for of_rows in (None, groups):
         model = MaskConformalRegressor(neighbours).fit(X, y, groups=of_rows)
@@ -735,7 +735,7 @@ def test_groups_are_left_out_as_a_whole():
 def test_classes_of_new_groups_are_covered():
     (X, y, groups), (test, target, _) = grouped(150, 6, 2), grouped(300, 5, 3)
     y, target = (np.digitize(part, [-1.5, 1.5]) for part in (y, target))
-    model = MaskConformalClassifier(HistGradientBoostingClassifier(max_iter=60, random_state=0))
+    model = MaskConformalClassifier(HistGradientBoostingClassifier(max_iter=20, learning_rate=0.3, random_state=0))
     covered = [
         model.fit(X, y, groups=of_rows).predict_set(test)[np.arange(len(test)), target].mean()
         for of_rows in (None, groups)
