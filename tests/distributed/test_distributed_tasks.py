@@ -1,6 +1,5 @@
 """What fits over shards cost a scheduler, and how sums are grouped: by tasks, never in other bits."""
 
-import itertools
 import math
 
 import numpy as np
@@ -69,7 +68,7 @@ def test_the_bits_do_not_depend_on_threads_or_groups(monkeypatch, tmp_path):
     for path, part in zip(paths, cut(X, 7), strict=True):
         Observed.from_dense(part).save(path)
     made = []
-    for lanes, keep in itertools.product((1, 2, 3, 7, 100), (True, False)):
+    for lanes, keep in ((1, True), (3, True), (3, False), (100, False)):
         monkeypatch.setattr(over, "_lanes", lambda lanes=lanes: lanes)
         made.append(fit_slrm(SLRMRegressor(3, max_iter=3, random_state=0), paths, cut(Y, 7), keep=keep))
     for other in made[1:]:

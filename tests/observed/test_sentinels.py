@@ -122,7 +122,7 @@ def test_learners_warn_once_and_replace_nothing(kind, X, learner):
     y = FRAME["y"] if learner is lacunar.LacunarClassifier else AGE
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = learner(members=["gaussian"], random_state=0).fit(X, y)
+        model = learner(members=["gaussian"], cv=2, random_state=0).fit(X, y)
     said = [w for w in caught if "may hold a number for what is missing" in str(w.message)]
     assert len(said) == 1
     assert f"{name} holds -999 in 12 rows" in str(said[0].message)
@@ -130,7 +130,9 @@ def test_learners_warn_once_and_replace_nothing(kind, X, learner):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cleaned = FRAME.drop(columns="y").replace(-999, np.nan)
-        other = learner(members=["gaussian"], random_state=0).fit(cleaned if kind == "frame" else cleaned.to_numpy(), y)
+        other = learner(members=["gaussian"], cv=2, random_state=0).fit(
+            cleaned if kind == "frame" else cleaned.to_numpy(), y
+        )
     assert not [w for w in caught if "may hold a number" in str(w.message)]
     assert (np.asarray(model.predict(X)) != np.asarray(other.predict(X))).any()
 

@@ -27,7 +27,7 @@ from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import registry
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
-DRAWS = int(os.environ.get("LACUNAR_DRAWS", "40"))
+DRAWS = int(os.environ.get("LACUNAR_DRAWS", "24"))
 MOMENT = pd.Timestamp("2025-04-10 09:30")
 
 
@@ -245,7 +245,7 @@ def _quiet():
 
 
 @pytest.mark.parametrize(
-    "number", [number if number < 12 else pytest.param(number, marks=pytest.mark.slow) for number in range(DRAWS)]
+    "number", [number if number < 8 else pytest.param(number, marks=pytest.mark.slow) for number in range(DRAWS)]
 )
 def test_a_drawn_frame(number, tmp_path):
     rng = np.random.default_rng([7, number])
