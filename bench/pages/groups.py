@@ -220,17 +220,18 @@ def main() -> None:
     parser.add_argument("--world", choices=list(WORLDS), action="append")
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--members", action="store_true", help="fit every member alone as well")
-    parser.add_argument("--quick", action="store_true", help="one draw of one world")
+    parser.add_argument("--quick", action="store_true", help="one draw of one world, two members")
     options = parser.parse_args()
+    members: Any = "auto"
     if options.quick:
-        options.world, options.draws = ["people"], 1
+        options.world, options.draws, members = ["people"], 1, ["gaussian", "forest"]
     print(f"{'world':<11}{'draw':<5}{'told':<7}{'estimate':>9}{'loss':>8}{'s.e.':>7}{'coverage':>10}{'CPU s':>7}")
     for name in options.world or WORLDS:
         world = WORLDS[name]
         for draw in range(1 if name == "co2" else options.draws):
             training, new = world.draw(draw)
             for told in (False, True):
-                row = measured(world, training, new, "auto", told)
+                row = measured(world, training, new, members, told)
                 print(
                     f"{name:<11}{draw:<5}{'groups' if told else 'rows':<7}{row['estimate']:>9.3f}{row['loss']:>8.3f}{row['error']:>7.3f}"
                     f"{row['coverage']:>10.3f}{row['seconds']:>7.1f}",

@@ -14,7 +14,12 @@ from pathlib import Path
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 LONGEST = 180 * float(os.environ.get("LACUNAR_SLOW", "1"))  # seconds
 ELSEWHERE = {"distributed", "learner_tables", "completion_peers"}  # a test starts the clusters; the others are imported
-SMALLER = {"streams": ["--rows", "4000", "--size", "100", "--only", "POPCA"]}  # than its --quick
+SMALLER = {  # than their --quick
+    "features": ["--rows", "1000"],
+    "million": ["--rows", "2000"],
+    "scale": ["--rows", "500"],
+    "streams": ["--rows", "4000", "--size", "100", "--only", "POPCA"],
+}
 
 
 def run(script: Path) -> tuple[str, float, str]:
