@@ -434,7 +434,7 @@ def test_holdout_does_not_depend_on_the_unit(unit, standardize):
     X, _, _ = table(n=150, d=8, k=5, p=0.7, noise=0.1)
     X[:, 7] = 3.0  # a constant column, which is no unit of errors
     model = POPCA("holdout", standardize=standardize, refine=0).fit(X * unit)
-    assert model.n_components_ == 5  # not a power of two or one and a half of it, which are tried first
+    assert model.n_components_ == 5
 
 
 def test_holdout_finds_the_number_in_most_draws_of_small_tables():

@@ -85,12 +85,12 @@ def test_ranks_on_the_way_to_the_largest():
     assert list(hidden._ranks(64)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
 
 
-@pytest.mark.parametrize("best", [1, 2, 5, 7, 11, 37, 49])
-def test_ranks_between_those_on_the_way_are_found(best):
+@pytest.mark.parametrize(("best", "found"), [(1, 1), (2, 2), (5, 5), (7, 7), (10, 10), (11, 10), (37, 40), (49, 49)])
+def test_ranks_halfway_between_those_on_the_way_are_tried(best, found):
     rank, errors = hidden.best_rank(lambda k: 1.0 + 0.1 * abs(k - best), 49)
-    assert rank == best
+    assert rank == found
     assert list(errors) == sorted(errors)
-    assert len(errors) <= 19
+    assert len(errors) <= 13
     flat, _ = hidden.best_rank(lambda k: max(1.0, 2.0 - k / 5), 49)
     assert flat == 5
 

@@ -213,15 +213,14 @@ def best_rank(error: Callable[[int], float], most: int) -> tuple[int, dict[int, 
     """The smallest rank whose error is at most half a per cent above the least, and the errors of all that were tried.
 
     These are 1, 2, 3, 4, 6, 8, 12, ... up to `most`, until more than `_PATIENCE` in a row do no better than the best;
-    then those halfway between the best and its neighbours, until none is left between them.
+    then those halfway between the best and its neighbours.
     """
     errors: dict[int, float] = {}
     for rank in _ranks(min(most, _MOST)):
         errors[rank] = error(rank)
         if list(errors).index(_best(errors)) < len(errors) - 1 - _PATIENCE:
             break
-    while halfway := _halfway(sorted(errors), _best(errors)):
-        errors |= {rank: error(rank) for rank in halfway}
+    errors |= {rank: error(rank) for rank in _halfway(list(errors), _best(errors))}
     return _best(errors), dict(sorted(errors.items()))
 
 
