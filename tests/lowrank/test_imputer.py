@@ -1,6 +1,7 @@
 """Low-rank completion recovers what is recoverable."""
 
 import numpy as np
+import pytest
 
 from lacunar import Observed
 from lacunar.lowrank import LowRankImputer
@@ -46,3 +47,14 @@ def test_completion_of_degenerate_tables():
     assert np.isfinite(made).all()
     np.testing.assert_array_equal(made[:, 3], 0)
     np.testing.assert_allclose(made[:, 5], 2.0)
+
+
+@pytest.mark.parametrize("rank", ["auto", 2, 5])
+def test_components_that_few_entries_support_are_shrunk(rank):
+    """Smooth spectra, a tenth and a fifth seen: EM alone missed 1.02 (rank 1) to 1.55 (rank 5) of the variance."""
+    for seed, share in ((0, 0.1), (1, 0.2)):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 30)) * 0.92 ** np.arange(30) @ np.linalg.qr(rng.normal(size=(30, 30)))[0]
+        seen = np.where(rng.random(X.shape) < share, X, np.nan)
+        missed = (LowRankImputer(rank, random_state=0).fit_transform(seen) - X)[np.isnan(seen)]
+        assert np.mean(missed**2) < (1.08 if share == 0.1 else 1.015) * X.var()

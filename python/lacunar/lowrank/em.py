@@ -37,6 +37,7 @@ _SURE, _RESCUE = (
 )  # ridges of columns, in units of their mean diagonal: with covariances of latent coordinates, without
 _CHUNK = 2**20  # numbers of packed second moments held at once
 _MOST_REFINED = 64  # components: a step takes their square in memory, for every column
+FEW_PAIRS = 20  # rows that show a pair, in the mean, below which refinement begins at two places
 _SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that ends the refinement
 # of a component's variance at the start of a refinement, in units of the noise: none starts, and so stays, at 0
 _FAINT = 1e-6
@@ -481,6 +482,25 @@ def refined(
     noise = state.model.ridge
     variances = np.sum(state.model.basis**2, axis=0) + noise
     return LowRankGaussian.principal(state.model.mean, signed(_axes(state).T), variances, noise)
+
+
+def shrunk(model: LowRankGaussian, rows: Observed, steps: int, n_jobs: int | None) -> LowRankGaussian:
+    """A model of `fit_em` after at most `steps` of variational EM, which shrink components that few entries support; as
+    it is where `refinable` says no. Where few rows show a pair they start at singular vectors too, as EM may have left
+    no noise to shrink by.
+    """
+    axes, lengths, _ = np.linalg.svd(model.basis, full_matrices=False)
+    start = LowRankGaussian.principal(np.zeros(len(axes)), axes.T, lengths**2 + model.ridge, model.ridge)
+    if not (rows.nnz and refinable(start)):
+        return model
+    table = in_parts(standardised(rows, model.mean))
+    few = rows.nnz**2 < FEW_PAIRS * rows.shape[0] * rows.shape[1] ** 2
+    starts = [start, zero_filled(start, table, n_jobs)] if few else [start]
+    new = refined(starts, table, steps, centre=True, n_jobs=n_jobs)
+    basis = (
+        new.basis * (np.bincount(rows.indices, minlength=len(axes)) > 0)[:, None]
+    )  # no rounding where nothing is seen
+    return LowRankGaussian(model.mean + new.mean, np.ascontiguousarray(basis.T), new.ridge, new.ridge)
 
 
 def _state_of(start: LowRankGaussian, n_seen: int) -> _Uncertain:

@@ -14,7 +14,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
-from lacunar.lowrank.em import fit_em
+from lacunar.lowrank.em import fit_em, shrunk
 from lacunar.lowrank.hidden import choose_rank, fit_chosen, largest_rank
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.posterior import LowRankPosterior
@@ -22,6 +22,8 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, Sometimes, floats
+
+_SHRINKING = 10  # most steps of variational EM after those of EM
 
 
 @whole_answers
@@ -42,6 +44,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         as missing at random given what a row shows. The table is held dense.
     max_iter : int, default=100
         Most steps of EM; with n_components="auto" at most 25, each 1.8 times as long as EM's own.
+        At most ten steps of variational EM follow for up to 64 components, fewer than columns.
     tol : float, default=1e-4
         Relative change of the basis at which EM stops.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -69,8 +72,10 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
     Notes
     -----
     Observed entries stay; a missing one becomes its posterior mean. A column never observed becomes
-    0. O(nnz k^2 + n k^3) a step of EM. Tipping and Bishop, "Probabilistic Principal Component
-    Analysis", 1999; self-masking: Le Morvan et al., "NeuMiss networks", 2020, section 3.3.
+    0. O(nnz k^2 + n k^3) a step of EM. The steps of variational EM (as `POPCA` takes) shrink
+    components that few entries support, which EM alone overfits. Tipping and Bishop, "Probabilistic
+    Principal Component Analysis", 1999; self-masking: Le Morvan et al., "NeuMiss networks", 2020,
+    section 3.3.
 
     Examples
     --------
@@ -147,7 +152,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         else:
             fit = fit_em(rows, min(self.n_components, largest_rank(rows)), rng=rng, mean=True, **options)
         self.rank_errors_ = np.array(list(errors.items()), dtype=np.float64).reshape(-1, 2)
-        model = fit.model
+        model = shrunk(fit.model, rows, _SHRINKING, self.n_jobs)
         if self.self_masking:
             self.posterior_ = self._masked(rows, model)
             model = self.posterior_.gaussian()

@@ -22,7 +22,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
-from lacunar.lowrank.em import refinable, refined, zero_filled
+from lacunar.lowrank.em import FEW_PAIRS, refinable, refined, zero_filled
 from lacunar.lowrank.hidden import (
     STEPS,
     TOL,
@@ -58,7 +58,6 @@ _HIDDEN = 0.1  # share of entries that `score` hides
 _LARGE = 1000  # columns from which products with rows beat forming the covariance
 _LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="dense" asks for more
 _TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
-_FEW_PAIRS = 20  # rows that show a pair, in the mean, below which refinement begins at two places
 _TO_SD = 1.4826  # of a median absolute deviation, for normal data
 
 
@@ -340,7 +339,7 @@ class POPCA(SubspaceModel):
             return model
         table = parts.map(standardised, shift, self.scale_, self.n_jobs)
         starts = [model]
-        if self.diagnostics_["mean_joint_count"] < _FEW_PAIRS:
+        if self.diagnostics_["mean_joint_count"] < FEW_PAIRS:
             starts.append(zero_filled(model, table, self.n_jobs))
         return refined(starts, table, self.refine, centre=True, n_jobs=self.n_jobs)
 
