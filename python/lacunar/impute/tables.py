@@ -346,17 +346,24 @@ def _array_cells(cells: NDArray[Any], values: Floats, column: Column) -> NDArray
 
 def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats]], columns: list[Column]) -> Any:
     table = nw.from_native(_plainly_named(frame), eager_only=True)
-    names = table.columns
-    new = []
+    is_pandas, names, new = nw.dependencies.is_pandas_dataframe(frame), table.columns, []
+    native = frame.copy() if is_pandas else None
     for j, (rows, values) in cells.items():
-        if len(rows):
-            series = table[:, j] if len(rows) < len(table) else _able_to_hold(table[:, j], columns[j])
-            new.append(series.scatter(rows, _frame_cells(series, values, columns[j])).alias(names[j]))
-    native = (table.with_columns(*new) if new else table).to_native()
-    if nw.dependencies.is_pandas_dataframe(frame):
-        native = native.copy() if not new else native
-        native.columns = frame.columns
-    return native
+        if not len(rows):
+            continue
+        series = table[:, j] if len(rows) < len(table) else _able_to_hold(table[:, j], columns[j])
+        natives = _frame_cells(series, values, columns[j])
+        if is_pandas:  # in place, ten times as fast as column by column
+            _set_cells(native, j, series, rows, natives)
+        else:
+            new.append(series.scatter(rows, natives).alias(names[j]))
+    return native if is_pandas else (table.with_columns(*new) if new else table).to_native()
+
+
+def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives: Any) -> None:
+    if len(rows) == len(frame):
+        frame.isetitem(j, series.to_native())
+    frame.iloc[rows, j] = natives
 
 
 def _able_to_hold(series: Any, column: Column) -> Any:
