@@ -231,6 +231,20 @@ def test_labels_choose_a_direction_of_little_variance():
     np.testing.assert_allclose(again.predict(X_new), model.predict(X_new), rtol=1e-6)
 
 
+def test_the_search_finds_a_direction_of_little_variance():
+    X, y, X_new, y_new = little_variance(300, seed=1)
+    searched = SLRMRegressorCV([3], cv=3, random_state=0).fit(X, y)
+    plain = SLRMRegressor(3, lam1="inf").fit(X, y)
+    errors = [np.mean((m.predict(X_new) - y_new) ** 2) for m in (plain, searched)]
+    assert searched.best_params_ == {"n_components": 3, "lam1": "auto", "alpha": "auto"}
+    assert (searched.n_components_, searched.components_.shape) == (4, (4, 30))
+    assert errors[1] < 0.7 * errors[0]
+    many = SLRMRegressorCV([3], cv=3, random_state=0).fit(np.tile(X, (12, 1)), np.tile(y, 12))  # searched on a sample
+    assert np.mean((many.predict(X_new) - y_new) ** 2) < 1.05 * errors[1]
+    cells = SLRMRegressorCV([3], over="cells", cv=3, random_state=0).fit(X, np.full(300, np.nan))
+    assert cells.best_params_["n_components"] == 3  # without a label there is no direction to add
+
+
 def test_labels_that_gain_nothing_leave_the_subspace_as_it_is():
     X, _, X_new, _ = little_variance(300)
     y = np.random.default_rng(1).normal(size=300)

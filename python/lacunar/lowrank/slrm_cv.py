@@ -19,14 +19,14 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, marked, sampled_rows, squared_errors
+from lacunar.lowrank.parts import InMemory
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, latent_labelled
 from lacunar.lowrank.ridge import Alpha, LabelFit, fit_labels
 from lacunar.lowrank.slrm import SLRMRegressor
+from lacunar.lowrank.supervised import LABEL_STEPS, fit_supervised, supervised_start
 from lacunar.observed import Observed
 
-Weight = float | Literal["inf"]  # lam1
-
-_LABEL_STEPS = 10  # of EM at most, from the subspace that labels do not tell about
+Weight = float | Literal["auto", "inf"]  # lam1
 
 
 def _listed(values: Any) -> list[Any]:
@@ -79,12 +79,25 @@ class _Judge:
     def subspaces(self, part: Labelled) -> Iterator[_Subspace]:
         """A subspace for every lam1, of standardised rows and centred labels."""
         for lam1 in self._weights:
-            if np.isinf(float(lam1)):
-                yield self._without_labels(part)
+            start = self._without_labels(part)
+            if lam1 == "auto":
+                yield self._with_directions(part, start.fit)
+            elif np.isinf(float(lam1)):
+                yield start
             else:
-                start = self._without_labels(part)
                 weights = start.labels(part[1], "auto").weights
-                yield self._fitted(part, lam1, _LABEL_STEPS, start.fit._replace(weights=weights))
+                yield self._fitted(part, lam1, LABEL_STEPS, start.fit._replace(weights=weights))
+
+    def _with_directions(self, part: Labelled, plain: Fit) -> _Subspace:
+        """The directions that `SLRMRegressor` adds for labels where they gain, which is what folds ask."""
+        model, labels = self.model, self.model._labels()
+        chosen = InMemory(part if self._sample is None else (part[0][self._sample], part[1][self._sample]))
+        options: dict[str, Any] = {"max_iter": min(model.max_iter, LABEL_STEPS), "tol": max(model.tol, TOL)}
+        fit, joint = fit_supervised(chosen, supervised_start(chosen, plain, labels), labels, **options)
+        if self._sample is not None:
+            fit = fit_supervised(InMemory(part), joint, labels, max_iter=1, tol=model.tol)[0]
+        fit = fit.rotated()
+        return _Subspace(fit, latent_labelled(part, fit.model, model.n_jobs)[0])
 
     def _without_labels(self, part: Labelled) -> _Subspace:
         if self._unlabelled is None:
@@ -106,13 +119,13 @@ def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit |
 
     The subspace that labels do not tell about is that of `SLRMRegressor.fit`, or goes on from the one that was judged by a few long steps of EM more.
     """
-    joint = np.isfinite(float(model.lam1))
+    joint = model.lam1 == "auto" or np.isfinite(float(model.lam1))
     if start is None and not joint:
         model.fit(rows, y)
         return model
     table = model._begin(rows, y)
     if joint:
-        ((fit, _),) = _Judge(model, [float(model.lam1)], None, start).subspaces(table)
+        ((fit, _),) = _Judge(copy(model).set_params(lam1="inf"), [model.lam1], None, start).subspaces(table)
     else:
         model.set_params(max_iter=min(model.max_iter, STEPS))
         fit = model._fit_subspace(table, RELAX, start)
@@ -156,8 +169,9 @@ class SLRMRegressorCV(SubspaceRegression):
     ----------
     n_components : sequence of int, default=(2, 5, 10, 20)
         Dimensions to try; those beyond the number of columns are left out.
-    lam1 : sequence of "inf" or float, default=("inf", 1.0)
-        Weights of the entries against the label, in standard deviations of y, to try.
+    lam1 : sequence of "inf", "auto" or float, default=("inf", "auto")
+        Weights of the entries against the label, in standard deviations of y, to try. "auto" adds
+        the directions that `SLRMRegressor` adds where labels gain.
     alpha : sequence of "auto" or float, default=("auto",)
         Ridges on w to try: all of them on the latent coordinates of one factorisation.
     over : {"rows", "cells"}, default="rows"
@@ -212,7 +226,7 @@ class SLRMRegressorCV(SubspaceRegression):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "lam1": ["array-like", StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
+        "lam1": ["array-like", StrOptions({"auto", "inf"}), Interval(Real, 0, None, closed="neither")],
         "alpha": ["array-like", StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "over": [StrOptions({"rows", "cells"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split", "get_n_splits"]), "array-like"],
@@ -224,7 +238,7 @@ class SLRMRegressorCV(SubspaceRegression):
         self,
         n_components: int | Sequence[int] = (2, 5, 10, 20),
         *,
-        lam1: Weight | Sequence[Weight] = ("inf", 1.0),
+        lam1: Weight | Sequence[Weight] = ("inf", "auto"),
         alpha: Alpha | Sequence[Alpha] = ("auto",),
         over: Literal["rows", "cells"] = "rows",
         cv: Any = 5,
