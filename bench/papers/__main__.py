@@ -40,6 +40,7 @@ EXPERIMENTS = {
     "conformal_missing": "Conformal prediction with missing values, Figure 3: coverage by mask",
     "subspace_active": "MBEG, Theorem 7: where its bound holds",
     "subspace_limits": "Subspace learning: r = 1, Theorem 12, zero products, Appendix E",
+    "defaults": "Our defaults beside the printed algorithms, in twelve worlds",
     "neumiss": "NeuMiss and Impute-then-Regress: four mechanisms beside the Bayes predictor",
 }
 
