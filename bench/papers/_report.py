@@ -85,6 +85,12 @@ def read_number(shown: str) -> tuple[float, float]:
     return float(mean), float(error.rstrip(")")) if error else 0.0
 
 
+def above(a: str, b: str) -> bool:
+    """Whether the mean that `a` shows is above that of `b` by more than two standard errors of their difference, as if they were independent."""
+    (x, dx), (y, dy) = read_number(a), read_number(b)
+    return x - y > 2 * float(np.hypot(dx, dy)) if np.isfinite(y) else False
+
+
 def number(values: Sequence[float] | None, digits: int = 3) -> str:
     """Mean (standard error) to significant digits; "-" where there is nothing, "diverges" where some value is beyond 1e6."""
     if values is None or len(values) == 0 or np.isnan(values).any():

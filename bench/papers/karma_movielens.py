@@ -20,10 +20,10 @@ from bench.papers._report import (
     NO_CLAIM,
     Report,
     Verdict,
+    above,
     mean_and_error,
     number,
     pictures,
-    read_number,
     read_table,
     save,
     table,
@@ -169,19 +169,18 @@ def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
 def verdict(task: str, shown: dict[str, dict[str, str]], protocol: str) -> Verdict:
     ours = {name: shown.get(f"{name}, {protocol}", {}).get(task, "-") for name in ("karma", "0-imputation")}
     run, today = "-" not in ours.values(), protocol == "search of today"
-    differs = "kernels that read who rated what are on offer, and chosen" if today else "-"
+    differs = ["kernels that read who rated what are on offer, and chosen"] * today
     judged = NO_CLAIM
     if run and not today:
-        (karma_error, a), (zero_error, b) = (read_number(value) for value in ours.values())
-        judged = word(bool(zero_error - karma_error > 2 * np.hypot(a, b)))
+        judged = word(above(ours["0-imputation"], ours["karma"]))
     return Verdict(
         f"{task}: karma is below 0-imputation, {protocol}",
         "Table 1",
         f"karma {PAPER[task][0]}, 0-imputation {PAPER[task][1]}",
-        ", ".join(f"{name} {value}" for name, value in ours.items()) if run else "not run",
-        judged if run else "not run",
+        ", ".join(f"{name} {value}" for name, value in ours.items()) if run else "not run here",
+        judged if run else "not run here",
         "-" if today else "lower mean error, by more than two standard errors",
-        differs + ("; the unit is a guess" if task == "age" else ""),
+        "; ".join(differs + ["the unit is a guess"] * (task == "age")) or "-",
     )
 
 

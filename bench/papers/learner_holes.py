@@ -82,7 +82,7 @@ def run(run: Run) -> Report:
         f"{seeds} seeds, standard errors in brackets; {n} rows to learn, {n_test} to test",
         [
             Verdict(
-                "completion first is not needed where blocks are missing, and is the model where entries are",
+                "kernels need no completion where blocks of columns are missing; a Gaussian, which completes, is the model where single entries are missing",
                 "Sections 1 and 5",
                 "-",
                 f"the pool is above its better member by {max(excess.values()):.4f} at most",

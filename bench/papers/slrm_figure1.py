@@ -13,7 +13,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, by_seed, lines, pictures, read_number, read_table, save, table, word
+from bench.papers._report import (
+    Report,
+    Verdict,
+    above,
+    by_seed,
+    lines,
+    pictures,
+    read_number,
+    read_table,
+    save,
+    table,
+    word,
+)
 from bench.papers._run import Run
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
@@ -132,18 +144,10 @@ def draw(panels: dict[str, dict[float, Any]], rows: dict[str, Any], run: Run) ->
 
 
 def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
-    """The paper's sentences about the rows of the table, each with the rule that decides it.
-
-    A difference of two means counts where it is more than twice its standard error, taken as if the worlds of both were others.
-    """
+    """The paper's sentences about the rows of the table, each with the rule that decides it."""
 
     def of(panel: str) -> list[dict[str, str]]:
         return [row for name, row in shown.items() if name.startswith(panel)]
-
-    def above(a: str, b: str) -> bool:
-        """Whether the mean a is above b, by more than noise."""
-        (x, dx), (y, dy) = read_number(a), read_number(b)
-        return x - y > 2 * float(np.hypot(dx, dy)) if np.isfinite(y) else False
 
     def path(panel: str, method: str = PAPERS) -> str:
         return f"({panel.strip()}) {method} " + ", ".join(row[method] for row in of(panel))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, pictures, save
+from bench.papers._report import Report, Verdict, pictures, read_table, save
 from bench.papers._report import table as markdown
 from bench.papers._run import Run, real
 from bench.papers.slrm_figure1 import best, error_of, slrm_models, smpcr_models
@@ -114,6 +114,27 @@ def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
     return save(figure, run.picture)
 
 
+def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
+    """The paper's sentence about the medians; rows at its own rank are beside the others."""
+    names = [name for name in shown if name in TASKS]
+    medians = {name: [float(shown[name][m].split()[0]) for m in (PAPERS, PEERS)] for name in names}
+    below = [name for name, (ours, theirs) in medians.items() if ours < theirs]
+    differ = "ctslice has 757 of its 53,500 rows here; colon cancer and ATP7d are not to be had; the paper gives no share of entries for ctslice and ATP: three quarters here"
+    if len(names) == len(shown):
+        differ += "; ranks are chosen on the validation rows: those of 99 % of the variance (181 on ctslice), and 25 draws of leukemia, were not run here"
+    return [
+        Verdict(
+            "the median error of SLRM is below SMPCR's on all tasks",
+            "Section 6.1",
+            "a picture",
+            ", ".join(f"{name} {ours:.2f} against {theirs:.2f}" for name, (ours, theirs) in medians.items()),
+            "reproduces" if len(below) == len(names) else f"{len(below)} of {len(names)}",
+            f"lower median of the draws, without a margin: {DRAWS} draws give none",
+            differ,
+        )
+    ]
+
+
 def run(run: Run) -> Report:
     names, draws = (["atp1d ALLminpA"], 1) if run.quick else (list(TASKS), run.repeats(DRAWS))
     ranks = (5,) if run.quick else RANKS
@@ -132,22 +153,12 @@ def run(run: Run) -> Report:
     rows = {name: {m: middle(values) for m, values in row.items()} for name, row in found.items()}
     median = {n: {m: float(np.median(v)) for m, v in row.items()} for n, row in found.items()}
     below = [n for n in names if median[n][PAPERS] < median[n][PEERS]]
-    differ = "ctslice has 757 of its 53,500 rows here; colon cancer and ATP7d are not to be had; ranks are chosen on the validation rows; the paper gives no share of entries for ctslice and ATP: three quarters here"
+    made = markdown("median of MSE / var y", rows | at_99, list(next(iter(found.values()))))
     return Report(
         TITLE,
-        markdown("median of MSE / var y", rows | at_99, list(next(iter(found.values())))),
+        made,
         f"{draws} draws; in brackets the least and the largest",
-        [
-            Verdict(
-                "the median error of SLRM is below SMPCR's on all tasks",
-                "Section 6.1",
-                "a picture",
-                ", ".join(f"{n} {median[n][PAPERS]:.2f} against {median[n][PEERS]:.2f}" for n in names),
-                "reproduces" if len(below) == len(names) else f"{len(below)} of {len(names)}",
-                "lower median of the draws",
-                differ,
-            )
-        ],
+        [] if run.quick else claims(read_table(made.splitlines())),
         {
             "where a target is a number every method has less than the variance": all(
                 value < 1 for n in names if n != "leukemia" for value in median[n].values()
