@@ -128,8 +128,13 @@ def _follow(module: str, name: str, found: dict[str, str]) -> None:
 
 def _home(module: str, name: str) -> str | None:
     """The module of bench.papers from which another imports a constant."""
+    return _homes(module).get(name)
+
+
+@cache  # thousands of names are asked for
+def _homes(module: str) -> dict[str, str | None]:
     nodes = [node for node in ast.parse(_text(module)).body if isinstance(node, ast.ImportFrom)]
-    return next((node.module for node in nodes if name in {alias.name for alias in node.names}), None)
+    return {alias.name: node.module for node in reversed(nodes) for alias in node.names}
 
 
 def _text(module: str) -> str:

@@ -73,6 +73,7 @@ def imported(source: str) -> frozenset[tuple[str, str]]:
     )
 
 
+@cache
 def defined_in(module: str, name: str) -> str:
     """The module that defines a name which others hand on."""
     item = getattr(importlib.import_module(module), name, None)
@@ -100,6 +101,7 @@ def library(sources: Iterable[str]) -> dict[str, str]:
     return reached
 
 
+@cache
 def kernel_text(path: Path) -> str:
     """C++ without comments and spaces."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
