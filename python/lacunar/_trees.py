@@ -97,7 +97,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         builder = _Builder()
         share = 1.0 / len(models)
         for model in models:
-            columns, levels = _columns_of(categorical), _levels_of(model, categorical)
+            columns, levels = _columns_of(categorical), levels_of(model, categorical)
             for iteration in inside(model, "_predictors")[:n_iter]:
                 for output, tree in enumerate(iteration):
                     builder.add_histogram_tree(tree, columns, levels, output, share)
@@ -118,7 +118,7 @@ def _columns_of(categorical: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])
 
 
-def _levels_of(model: Boosting, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+def levels_of(model: Boosting, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """For every categorical column the levels that the model knows, in the order of its own numbers."""
     if not categorical.any():
         return []

@@ -200,3 +200,28 @@ def test_a_level_of_one_row_is_out_of_fold_as_an_unseen_one(task):
         model = LacunarClassifier(**options).fit(X, np.where(y > 6, "high", "low"))
         np.testing.assert_allclose(model.out_of_fold_.sum(axis=1), 1.0)
         assert model.out_of_fold_[rows, 1].min() > 0.5  # "low"
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_level_that_one_fold_lacks_is_not_missing_to_its_trees(task, tmp_path):
+    """Levels of two rows, of which a fold of three learns neither, one or both: a target of 9 where the level is missing is no part of the answer."""
+    X, y = table(300)
+    rows = np.flatnonzero(X["colour"].notna())[:200].reshape(5, 40)[:, :2]
+    for k, pair in enumerate(rows):
+        X.loc[pair, "colour"] = f"rare {k}"
+        y[pair] = 2.0 + X["x"][pair] + (X["size"][pair] == "l")
+    rare, options = X.iloc[rows.ravel()], {"members": ["boosting"], "cv": 3, "random_state": 0}
+    kind, target = (
+        (LacunarRegressor, y) if task == "regression" else (LacunarClassifier, np.where(y > 6, "high", "low"))
+    )
+    model = kind(**options).fit(X, target)
+    save_model(model, tmp_path / "model.lacunar")
+    loaded = load_model(tmp_path / "model.lacunar")
+    if task == "regression":
+        answers = loaded.predict(rare)
+        assert np.abs(answers - y[rows.ravel()]).max() < 1.0
+        np.testing.assert_array_equal(answers, model.predict(rare))
+    else:
+        answers = loaded.predict_proba(rare)
+        assert answers[:, 1].min() > 0.9  # "low"
+        np.testing.assert_array_equal(answers, model.predict_proba(rare))

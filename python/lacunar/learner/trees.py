@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any, ClassVar, get_args
@@ -21,7 +23,7 @@ from sklearn.ensemble import (
 
 from lacunar._cuts import in_order
 from lacunar._threads import one_openmp_thread, thread_count
-from lacunar._trees import Boosting, Forest, Trees, on_grid
+from lacunar._trees import Boosting, Forest, Trees, levels_of, on_grid
 from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE
@@ -87,6 +89,8 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         "trees_": Items(Items(Instance(Trees)), alike=False),
         "classes_seen_": Items(Array("i", ("seen",), low=0, distinct=True), alike=False),
         "shares_": Items(Number(low=0, high=1)),
+        "category_columns_": Array("i", ("categories",), low=0),
+        "levels_seen_": Items(Items(Array("i", ("levels",), low=0, ascending=True), "categories", alike=False)),
         "n_iter_": Items(COUNT),
         "reads_": Word(get_args(Reads)),
     }
@@ -128,30 +132,39 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         return len(training.cuts) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
 
     def _store(self, grown: list[Grown], training: TrainingSet) -> None:
-        """Models with the same classes share their trees; a fold may lack a class."""
-        self.trees_: list[list[Trees]] = []
-        self.classes_seen_: list[Ints] = []
-        self.shares_: list[float] = []
+        """Models with the same classes and levels share their trees; a fold may lack some."""
         categorical = _categorical(training)
-        for n_iter, models in ((of_target.n_iter, of_target.models) for of_target in grown):
-            if not training.n_classes:
-                self.trees_.append([Trees.of_boosting(models, categorical, n_iter)])
-                continue
-            groups: dict[tuple[int, ...], list[Boosting]] = {}
-            for model in models:
-                groups.setdefault(tuple(int(c) for c in model.classes_), []).append(model)
-            self.shares_ = [len(group) / len(models) for group in groups.values()]
-            self.trees_.append([Trees.of_boosting(group, categorical, n_iter) for group in groups.values()])
-            self.classes_seen_ = [np.array(seen, dtype=np.intp) for seen in groups]
+        known = [levels_of(model, categorical) for model in grown[0].models]
+        keys = [(_classes_of(model), *map(bytes, levels)) for model, levels in zip(grown[0].models, known, strict=True)]
+        groups = [[k for k, other in enumerate(keys) if other == key] for key in dict.fromkeys(keys)]
+        self.shares_ = [len(group) / len(keys) for group in groups]
+        self.classes_seen_ = [np.frombuffer(keys[group[0]][0], dtype=np.intp) for group in groups]
+        self.category_columns_ = np.flatnonzero(categorical)
+        self.levels_seen_ = [known[group[0]] for group in groups]
+        self.trees_ = [
+            [Trees.of_boosting([of_target.models[k] for k in group], categorical, of_target.n_iter) for group in groups]
+            for of_target in grown
+        ]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         columns = np.hstack(view.read(self.reads_))
-        if not self.n_classes_:
-            return np.column_stack([trees.sums(columns, n_jobs)[:, 0] for (trees,) in self.trees_])
-        out = np.zeros((len(view.T), self.n_classes_))
-        for trees, seen, share in zip(self.trees_[0], self.classes_seen_, self.shares_, strict=True):
-            out += share * _log_chances(trees.sums(columns, n_jobs), seen, self.n_classes_)
+        out = np.zeros((len(columns), self.n_classes_ or len(self.trees_)))
+        levels_of_all = [np.unique(np.concatenate(levels)) for levels in zip(*self.levels_seen_, strict=True)]
+        for group, (share, seen) in enumerate(zip(self.shares_, self.levels_seen_, strict=True)):
+            lacking = [np.setdiff1d(levels, own) for levels, own in zip(levels_of_all, seen, strict=True)]
+            known, absent = (
+                dict(zip(self.category_columns_.tolist(), levels, strict=True)) for levels in (seen, lacking)
+            )
+            predict = partial(self._of_group, group, n_jobs)
+            out += share * _over_known(columns, known, absent, predict, logs=bool(self.n_classes_))
         return out
+
+    def _of_group(self, group: int, n_jobs: int | None, columns: Floats) -> Floats:
+        """What the trees of a group of models say of rows, one column a class or a target."""
+        if self.n_classes_:
+            raw = self.trees_[0][group].sums(columns, n_jobs)
+            return _log_chances(raw, self.classes_seen_[group], self.n_classes_)
+        return np.column_stack([of_target[group].sums(columns, n_jobs)[:, 0] for of_target in self.trees_])
 
 
 class FoldModel:
@@ -184,18 +197,8 @@ class FoldModel:
             with one_openmp_thread():
                 return _values_after(self.model, n_iter, rows, training.n_classes)
 
-        def of_draws(places: Ints, columns: Ints) -> list[Floats]:
-            shares = shares_of_levels(max(len(known[j]) for j in columns))
-            drawn = np.tile(rows[places], (len(shares), 1))
-            for j in columns:
-                levels = known[j][(shares * len(known[j])).astype(np.intp)]
-                drawn[:, j] = np.repeat(levels, len(places))
-            return np.split(predict(drawn), len(shares))
-
-        absent = np.zeros(rows.shape, dtype=bool)
-        for j, levels in known.items():
-            absent[:, j] = ~np.isnan(rows[:, j]) & ~np.isin(rows[:, j], levels)
-        return over_levels(predict(rows), absent, of_draws, logs=bool(training.n_classes))
+        absent = {j: np.setdiff1d(rows[~np.isnan(rows[:, j]), j], levels) for j, levels in known.items()}
+        return _over_known(rows, known, absent, predict, logs=bool(training.n_classes))
 
     def _levels(self, training: TrainingSet) -> dict[int, Floats]:
         """Of every column of categories of which something was learned the levels that were."""
@@ -290,6 +293,35 @@ class Grown:
         for fold in self.folds:
             values[np.searchsorted(tested, fold.test)] = fold.values(training, self.n_iter)
         return values
+
+
+def _over_known(
+    rows: Floats,
+    known: Mapping[int, NDArray[Any]],
+    lacking: Mapping[int, NDArray[Any]],
+    predict: Callable[[Floats], Floats],
+    *,
+    logs: bool,
+) -> Floats:
+    """Predictions of rows; of those with a level that a model lacks in some column the mean over the levels that it knows."""
+    absent = np.zeros(rows.shape, dtype=bool)
+    for j, levels in lacking.items():
+        absent[:, j] = np.isin(rows[:, j], levels) & (len(known[j]) > 0)
+
+    def of_draws(places: Ints, columns: Ints) -> list[Floats]:
+        shares = shares_of_levels(max(len(known[j]) for j in columns))
+        drawn = np.tile(rows[places], (len(shares), 1))
+        for j in columns:
+            levels = known[j][(shares * len(known[j])).astype(np.intp)]
+            drawn[:, j] = np.repeat(levels, len(places))
+        return np.split(predict(drawn), len(shares))
+
+    return over_levels(predict(rows), absent, of_draws, logs=logs)
+
+
+def _classes_of(model: Boosting) -> bytes:
+    """The classes that a model has seen, none of one for numbers."""
+    return np.asarray(getattr(model, "classes_", ()), dtype=np.intp).tobytes()
 
 
 def _log_chances(raw: Floats, seen: Ints, n_classes: int) -> Floats:
