@@ -324,13 +324,26 @@ def test_independent_rows_are_not_warned_of(name):
     assert not said(kind, X[order], y[order])
 
 
-@pytest.mark.parametrize("n", [300, 400])
+@pytest.mark.parametrize("n", [200, 260, 400])
 def test_a_measurement_that_is_taken_twice_is_no_group(n):
     """Rounded values of one blood test repeat, go with the target and with its later value; a name of a group is in no order."""
     patients = load_patients(as_frame=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LacunarClassifier(members=["logistic"], random_state=0).fit(patients.data[:n], patients.target[:n])
+    assert not said(LacunarClassifier, patients.data[:n], patients.target[:n], cv=3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wild_values_make_no_groups(seed):
+    """Counts that go with the target are no names, whatever level the largest values of other columns fall in."""
+    rng = np.random.default_rng(seed)
+    rate = rng.normal(size=300)
+    counts = rng.poisson(np.exp(2 + rate)).astype(float)
+    Z = rng.standard_t(1.0, size=(300, 40))
+    Z = np.where(rng.random(Z.shape) < 0.5, np.nan, Z)
+    y = (rate + 0.5 * rng.normal(size=300))[:, None]
+    assert grouping_column([("count", counts, np.ones(40, dtype=bool))], Z, y) is None
+    Z[:, 0] = np.exp(3 * rng.normal(size=200))[counts.astype(int) % 200]
+    names = np.array([f"P{count:g}" for count in counts], dtype=object)
+    assert grouping_column([("who", names, np.ones(40, dtype=bool))], Z, y) == "who"
 
 
 def test_numbers_of_people_are_groups_although_a_column_counts_them():

@@ -34,12 +34,12 @@ def grouping_column(columns: Iterable[tuple[Any, NDArray[Any], Bools]], Z: Float
     Columns are (name, values (n,), which columns of Z (n, p) are not made of it). Of a mere category, such as a country, the other columns do
     not tell the level; of a person or a place they do, so that a member which has seen the group knows its other rows.
     """
-    for name, values, others in columns:
-        levels = _levels(values)
-        if levels is None:
-            continue
+    candidates = [
+        (name, values, levels, others) for name, values, others in columns if (levels := _levels(values)) is not None
+    ]
+    for name, values, levels, others in candidates:
         rows = np.flatnonzero(levels >= 0)
-        if not _targets_alike(levels[rows], Y[rows]):
+        if not _targets_alike(levels[rows], Y[rows], _FALSE_ALARMS / len(candidates)):
             continue
         others = others & ~_measured_alike(values[rows], Z[rows])
         if _recognised(levels[rows], Z[rows][:, others]):
@@ -83,14 +83,18 @@ def _rank_correlation(values: Floats, column: Floats) -> float:
     return abs(float(np.corrcoef(rankdata(values[seen]), rankdata(column[seen]))[0, 1]))
 
 
-def _targets_alike(levels: Ints, Y: Floats) -> bool:
+def _targets_alike(levels: Ints, Y: Floats, false_alarms: float) -> bool:
     """Whether targets (n, q) of a level are alike beyond chance."""
     tests = [_intraclass(levels, y) for y in Y.T]
-    return any(share > _ALIKE and chance < _FALSE_ALARMS / len(tests) for share, chance in tests)
+    return any(share > _ALIKE and chance < false_alarms / len(tests) for share, chance in tests)
 
 
 def _intraclass(levels: Ints, values: Floats) -> tuple[float, float]:
-    """The intraclass correlation of values (n,), and the chance of one as large among levels that say nothing: an analysis of variance."""
+    """The intraclass correlation of the ranks of values (n,), and the chance of one as large among levels that say nothing: an analysis of variance.
+
+    Of ranks, for one wild value in a level of few rows would make a level of all columns.
+    """
+    values = rankdata(values)
     units = np.unique(levels, return_inverse=True)[1]
     counts = np.bincount(units)
     n, k = len(units), len(counts)
@@ -108,17 +112,18 @@ def _recognised(levels: Ints, Z: Floats) -> bool:
     """Whether other columns reveal the level: a column is constant within levels, or a row's nearest neighbour is
     mostly of its level.
     """
-    return any(_of_level(levels, column) for column in Z.T) or _near_one_another(levels, Z)
+    false_alarms = _FALSE_ALARMS / max(Z.shape[1], 1)
+    return any(_of_level(levels, column, false_alarms) for column in Z.T) or _near_one_another(levels, Z)
 
 
-def _of_level(levels: Ints, column: Floats) -> bool:
+def _of_level(levels: Ints, column: Floats, false_alarms: float) -> bool:
     """Whether a column has nearly one value a level, and about as many values as there are levels."""
     seen = ~np.isnan(column)
     levels, values = levels[seen], column[seen]
     if 2 * len(np.unique(values)) < len(np.unique(levels)):
         return False
     share, chance = _intraclass(levels, values)
-    return share > _OF_LEVEL and chance < _FALSE_ALARMS
+    return share > _OF_LEVEL and chance < false_alarms
 
 
 def _near_one_another(levels: Ints, Z: Floats) -> bool:
