@@ -26,8 +26,8 @@ class Explanation:
 
     `explain` of `LacunarClassifier`, `LacunarRegressor` and `GaussianRegressor` makes it. The base
     is what the model predicts of a row of which nothing is known; base and values of a row sum to
-    its prediction. The value of an entry that is missing is 0, and `absences` say what it adds that
-    it is missing.
+    its prediction. An entry that is missing adds 0 to that sum; what its absence tells is in
+    `absences`, which are no part of the sum.
 
     Parameters
     ----------

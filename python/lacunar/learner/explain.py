@@ -59,8 +59,8 @@ class Explains:
             `values` of shape (m, d), or (m, d, outputs) of more than two classes and of several
             targets, in units of the predicted number or as probabilities: of two classes that of
             the second, otherwise of each. With `base_values`, the prediction of a row with nothing
-            observed, they sum to `predict` or `predict_proba`. 0 where the entry is missing:
-            `absences` say what that adds.
+            observed, they sum to `predict` or `predict_proba`. A missing entry adds 0 to that sum;
+            what its absence tells is in `absences`, which are no part of the sum.
 
         Notes
         -----
