@@ -473,10 +473,11 @@ class LacunarBase(Explains, TakesMissing):
         Of numbers Cov(x_j, y | row)^2 / Var(x_j | row), of labels I(class; x_j | row), exact under
         the model; of a category the level that tells most. The model is of full Gaussians up to 100
         columns (a category counts a column a level), learned from 100,000 entries at most, and of
-        low rank beyond; the first question learns it, and takes longer. Where training rows with entries hidden are predicted better after one
-        order of the columns for all rows, the value is that of a row that shows nothing: Cov(x_j,
-        y)^2 / Var(x_j), or I(class; x_j). Several entries at once, and averages over resampled
-        rows: `lacunar.uncertainty.value_of_measuring`.
+        low rank beyond; the first question learns it, and takes longer. Where training rows with
+        entries hidden are predicted better after one order of the columns for all rows, the value
+        is that of a row that shows nothing: Cov(x_j, y)^2 / Var(x_j), or I(class; x_j). Several
+        entries at once, and averages over resampled rows:
+        `lacunar.uncertainty.value_of_measuring`.
         """
         check_is_fitted(self)
         price = check_prices(cost, self.n_features_in_)
