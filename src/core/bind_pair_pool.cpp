@@ -29,6 +29,7 @@ BilinearRule bilinear_of(const py::dict& options) {
   rule.linked = options["linked"].cast<bool>();
   rule.products = options["products"].cast<bool>();
   rule.refit = options["refit"].cast<bool>();
+  rule.sweeps = options["sweeps"].cast<int>();
   return rule;
 }
 
@@ -39,7 +40,6 @@ PoolRule rule_of_pool(const py::dict& options) {
   rule.refit_growth = options["refit_growth"].cast<double>();
   rule.first_refit = options["first_refit"].cast<Offset>();
   rule.refit_share = options["refit_share"].cast<double>();
-  rule.sweeps = options["sweeps"].cast<int>();
   rule.mixer_variance = options["mixer_variance"].cast<double>();
   rule.correction_variance = options["correction_variance"].cast<double>();
   rule.extra = options["extra"].cast<int>();

@@ -23,8 +23,22 @@ double draw(std::uint64_t salt, std::uint64_t vertex, std::uint64_t k) {
   return static_cast<double>(x >> 11) * 0x1p-52 - 1;
 }
 
+// f(d), a constant where d is the dimension of a block of biases and factors alone: loops over it are unrolled, to the
+// same bits.
+template <class F>
+auto with_constant(int d, const F& f) {
+  switch (d) {
+    case 1: return f(std::integral_constant<int, 1>{});
+    case 2: return f(std::integral_constant<int, 2>{});
+    case 3: return f(std::integral_constant<int, 3>{});
+    case 6: return f(std::integral_constant<int, 6>{});
+    default: return f(d);
+  }
+}
+
 // g = P h; h . g.
-double times(const double* P, const double* h, int d, double* g) {
+template <class Size>
+double times(const double* P, const double* h, Size d, double* g) {
   double form = 0;
   int k = 0;
   for (; k + 4 <= d; k += 4) {  // four sums at a time: one would wait for its own additions
@@ -53,7 +67,8 @@ double inner(const double* x, const double* y, int d) {
 }
 
 // mean += slope g; P -= curvature g g^T.
-void step(double* mean, double* P, const double* g, int d, double slope, double curvature, double noise) {
+template <class Size>
+void step(double* mean, double* P, const double* g, Size d, double slope, double curvature, double noise) {
   for (int k = 0; k < d; ++k) {
     mean[k] += slope * g[k];
     const double scaled = curvature * g[k];
@@ -70,7 +85,8 @@ double bound_weight(double xi) {
 }
 
 // mean, P <- H^-1 b, H^-1 by Cholesky, in place; H (d, d) is positive definite. O(d^3).
-void solve(double* H, const double* b, int d, double* mean, double* P) {
+template <class Size>
+void solve(double* H, const double* b, Size d, double* mean, double* P) {
   for (int k = 0; k < d; ++k) {
     for (int l = 0; l <= k; ++l) {
       double sum = H[k * d + l];
@@ -150,6 +166,17 @@ double Bilinear::prior_variance(int side, int k) const {
 void Bilinear::resize(Offset n_rows, Offset n_cols) {
   s_.rows.resize(static_cast<std::size_t>(n_rows * stride(0)));
   s_.cols.resize(static_cast<std::size_t>(n_cols * stride(1)));
+  if (!plain()) return;
+  means_[0].resize(static_cast<std::size_t>(n_rows * dim_[0]));
+  means_[1].resize(static_cast<std::size_t>(n_cols * dim_[1]));
+}
+
+// The mean of a block also stands among those that a refit reads, which are packed: a long stream's fit in the cache.
+void Bilinear::copy_mean(int side, Index vertex) {
+  if (!plain()) return;
+  const int d = dim_[side];
+  const double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
+  std::copy_n(block + 1, d, means_[side].data() + static_cast<Offset>(vertex) * d);
 }
 
 void Bilinear::follow(const PairHistory& seen) {
@@ -161,6 +188,7 @@ void Bilinear::follow(const PairHistory& seen) {
     for (const Index vertex : index) {
       char& known = met[side][static_cast<std::size_t>(vertex)];
       if (!known) order_[side].push_back(vertex);
+      if (!known) copy_mean(side, vertex);
       known = 1;
     }
   }
@@ -226,9 +254,10 @@ double Bilinear::odds(const PairKnown& pair) {
 
 double Bilinear::variance(const double* x, const double* y) {
   const int G = global_dim();
-  return times(s_.global.data() + G, pair_.f, G, gf_.data()) +
-         times(x + 1 + dim_[0], h_[0].data(), dim_[0], g_[0].data()) +
-         times(y + 1 + dim_[1], h_[1].data(), dim_[1], g_[1].data());
+  const auto of_block = [&](int side, const double* block) {
+    return with_constant(dim_[side], [&](auto d) { return times(block + 1 + d, h_[side].data(), d, g_[side].data()); });
+  };
+  return times(s_.global.data() + G, pair_.f, G, gf_.data()) + of_block(0, x) + of_block(1, y);
 }
 
 void Bilinear::learn(double y) {
@@ -239,10 +268,12 @@ void Bilinear::learn(double y) {
   step(s_.global.data(), s_.global.data() + G, gf_.data(), G, slope, curvature, 0);
   for (const int side : {0, 1}) {
     const Index vertex = side == 0 ? pair_.i : pair_.j;
-    const int d = dim_[side];
     double* block = begun(side, vertex);
     block[0] += 1;
-    step(block + 1, block + 1 + d, g_[side].data(), d, slope, curvature, rule_.noise);
+    with_constant(dim_[side], [&](auto d) {
+      step(block + 1, block + 1 + d, g_[side].data(), d, slope, curvature, rule_.noise);
+    });
+    copy_mean(side, vertex);
   }
 }
 
@@ -281,28 +312,36 @@ double Bilinear::weight(double z, const PairKnown& pair, const double* x, const 
 // Work is counted in products of a block of d numbers; to look up an observation costs as much as 80 of them (timed).
 double Bilinear::visit_work(int d) const { return d == 0 ? 0 : (rule_.doubt == 0 ? 1 : 2) * (80.0 + d * d); }
 
+// A constant alone, which the means of biases follow, is refitted in every fourth sweep and in the last.
+bool Bilinear::sweeps_common(Offset sweep) const {
+  return !plain() || sweep % 4 == 3 || sweep + 1 == rule_.sweeps;
+}
+
+int Bilinear::common_sweeps() const { return plain() ? (rule_.sweeps + 3) / 4 : rule_.sweeps; }
+
 static double solve_work(int d) { return d == 0 ? 0 : 20.0 + d * d * d; }
 
-double Bilinear::refit_work(Offset n, int sweeps) const {
+double Bilinear::refit_work(Offset n) const {
   const int G = global_dim();
-  double work = 3 + static_cast<double>(n) * visit_work(G) + solve_work(G);  // 1 for the end of every part
+  const double common = 1 + static_cast<double>(n) * visit_work(G) + solve_work(G);  // 1 for the end of every part
+  double work = 2;
   for (const int side : {0, 1})
     work += static_cast<double>(n) * visit_work(dim_[side]) +
             static_cast<double>(vertices(side)) * solve_work(dim_[side]);
-  return sweeps * work;
+  return rule_.sweeps * work + common_sweeps() * common;
 }
 
-double Bilinear::refit(const RefitSource& source, int sweeps, double budget, RefitState& at) {
+double Bilinear::refit(const RefitSource& source, double budget, RefitState& at) {
   double work = 0;
-  while (work < budget && at.sweep < sweeps)
+  while (work < budget && at.sweep < rule_.sweeps)
     work += at.part < 2 ? refit_block(static_cast<int>(at.part), source, budget - work, at)
                         : refit_global(source, budget - work, at);
   return work;
 }
 
-bool Bilinear::stands(const RefitSource& source, int sweeps, const RefitState& at) const {
+bool Bilinear::stands(const RefitSource& source, const RefitState& at) const {
   const int side = at.part == 1;
-  const bool in_range = at.sweep >= 0 && at.sweep < sweeps && at.part >= 0 && at.part < 3 && at.vertex >= 0 &&
+  const bool in_range = at.sweep >= 0 && at.sweep < rule_.sweeps && at.part >= 0 && at.part < 3 && at.vertex >= 0 &&
                         at.vertex <= vertices(side) && at.entry >= 0;
   if (!in_range || at.entry == 0) return in_range;
   if (at.vertex == vertices(side)) return false;
@@ -319,8 +358,9 @@ void Bilinear::begin_sums(const double* prior, int d, RefitState& at) const {
 }
 
 void Bilinear::end_part(RefitState& at) const {
-  at.sweep += at.part == 2;
-  at.part = (at.part + 1) % 3;
+  const bool last = at.part == 2 || (at.part == 1 && !sweeps_common(at.sweep));
+  at.sweep += last;
+  at.part = last ? 0 : at.part + 1;
   at.vertex = at.entry = 0;
   std::fill(at.sums.begin(), at.sums.end(), 0);
 }
@@ -352,26 +392,30 @@ double Bilinear::refit_block(int side, const RefitSource& source, double budget,
   const double work = static_cast<double>(end - first) * visit_work(d);
   if (end < static_cast<Offset>(seen.size())) return work;
   double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
-  solve(at.matrix.data(), at.right.data(), d, block + 1, block + 1 + d);
+  with_constant(d, [&](auto size) {
+    solve(at.matrix.data(), at.right.data(), size, block + 1, block + 1 + size);
+  });
   for (int k = 0; k < d; ++k) {
     at.sums[static_cast<std::size_t>(k)] += block[1 + k];
     at.sums[static_cast<std::size_t>(d + k)] += block[1 + k] * block[1 + k] + block[1 + d + k * d + k];
   }
+  copy_mean(side, vertex);
   at.entry = 0;
   ++at.vertex;
   return work + solve_work(d);
 }
 
 bool Bilinear::plain() const {
-  return bias(0) && bias(1) && d_[0] == 0 && d_[1] == 0 && global_dim() == 1;
+  return rule_.refit && bias(0) && bias(1) && d_[0] == 0 && d_[1] == 0 && global_dim() == 1;
 }
 
 // The same sums as `add_to_block` and `add_to_global`, to the bit, for biases and `kRank` factors alone: most of the
 // work of a stream, which is twice as fast where the compiler knows the number of factors.
 template <int kRank, bool kDoubt>
-double Bilinear::plain_weight(double z, const double* x, const double* y) const {
+double Bilinear::plain_weight(double z, Index i, Index j) const {
   if constexpr (!kDoubt) return bound_weight(std::abs(z));
   constexpr int d = 1 + kRank;
+  const double *x = s_.rows.data() + i * stride(0), *y = s_.cols.data() + j * stride(1);
   const double *P = x + 1 + d, *Q = y + 1 + d;
   const auto form = [](const double* cov, const double* of_other) {
     double total = 0;
@@ -392,29 +436,28 @@ template <int kRank, bool kDoubt>
 void Bilinear::add_plain_block(int side, Index vertex, const std::vector<Observation>& seen, Offset end,
                                RefitState& at) const {
   constexpr int d = 1 + kRank;
-  const auto& others = side == 0 ? s_.cols : s_.rows;
-  const double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
-  const double common = s_.global[0];
+  const double *others = means_[1 - side].data(), common = s_.global[0];
   double H[d * d], b[d], own[d], h[d];
   std::copy_n(at.matrix.data(), d * d, H);
   std::copy_n(at.right.data(), d, b);
-  std::copy_n(block + 1, d, own);
+  std::copy_n(means_[side].data() + static_cast<Offset>(vertex) * d, d, own);
   h[0] = 1;
   for (; at.entry < end; ++at.entry) {
     const Observation& one = seen[static_cast<std::size_t>(at.entry)];
-    const double* other = others.data() + one.other * stride(1 - side);
-    for (int k = 1; k < d; ++k) h[k] = other[1 + k];
-    const double known = common + other[1];
+    const double* other = others + static_cast<Offset>(one.other) * d;
+    for (int k = 1; k < d; ++k) h[k] = other[k];
+    const double known = common + other[0];
     double product = 0;
     for (int k = 0; k < d; ++k) product += own[k] * h[k];
-    const double *x = side == 0 ? block : other, *y = side == 0 ? other : block;
-    const double w = plain_weight<kRank, kDoubt>(known + product, x, y), aim = .5 * one.y - w * known;
+    const Index i = side == 0 ? vertex : one.other, j = side == 0 ? one.other : vertex;
+    const double w = plain_weight<kRank, kDoubt>(known + product, i, j), aim = .5 * one.y - w * known;
     for (int k = 0; k < d; ++k) {
       b[k] += aim * h[k];
       for (int l = 0; l <= k; ++l) H[k * d + l] += w * h[k] * h[l];
     }
     if constexpr (kDoubt) {
-      const double *Q = other + 1 + d, scaled = rule_.doubt * w;
+      const double* Q = (side == 0 ? s_.cols : s_.rows).data() + one.other * stride(1 - side) + 1 + d;
+      const double scaled = rule_.doubt * w;
       for (int k = 1; k < d; ++k)
         for (int l = 1; l <= k; ++l) H[k * d + l] += scaled * Q[k * d + l];
     }
@@ -425,14 +468,15 @@ void Bilinear::add_plain_block(int side, Index vertex, const std::vector<Observa
 
 template <int kRank, bool kDoubt>
 void Bilinear::add_plain_global(Index vertex, const std::vector<Observation>& seen, Offset end, RefitState& at) const {
-  const double *x = s_.rows.data() + vertex * stride(0), common = s_.global[0];
+  constexpr int d = 1 + kRank;
+  const double *x = means_[0].data() + static_cast<Offset>(vertex) * d, common = s_.global[0];
   double H = at.matrix[0], b = at.right[0];
   for (; at.entry < end; ++at.entry) {
     const Observation& one = seen[static_cast<std::size_t>(at.entry)];
-    const double* other = s_.cols.data() + one.other * stride(1);
-    double product = x[1];
-    for (int k = 1; k <= kRank; ++k) product += x[1 + k] * other[1 + k];
-    const double z = common + other[1] + product, w = plain_weight<kRank, kDoubt>(z, x, other);
+    const double* other = means_[1].data() + static_cast<Offset>(one.other) * d;
+    double product = x[0];
+    for (int k = 1; k < d; ++k) product += x[k] * other[k];
+    const double z = common + other[0] + product, w = plain_weight<kRank, kDoubt>(z, vertex, one.other);
     b += .5 * one.y - w * (z - common);
     H += w;
   }

@@ -20,18 +20,7 @@ double odds_of(double p) {
   return std::log(q / (1 - q));
 }
 
-constexpr std::size_t kMostLinks = 400;  // of a vertex that are kept
-
-double in_common(const std::vector<Index>& x, const std::vector<Index>& y) {
-  double count = 0;
-  for (std::size_t p = 0, q = 0; p < x.size() && q < y.size();) {
-    count += x[p] == y[q];
-    const bool next_p = x[p] <= y[q], next_q = y[q] <= x[p];
-    p += next_p;
-    q += next_q;
-  }
-  return count;
-}
+constexpr int kMostLinks = 400;  // of a vertex that are kept
 
 int bucket_of(double count) { return count < 1 ? 0 : count < 4 ? 1 : count < 16 ? 2 : 3; }
 
@@ -108,40 +97,56 @@ Index SharedIds::of(int side, Index vertex) const {
 Index SharedIds::number(int side, Index vertex) {
   Index number = of(side, vertex);
   if (number < 0) {
-    number = static_cast<Index>(links_[0].size());
-    for (auto& links : links_) links.emplace_back();
+    number = static_cast<Index>(links_.size());
+    links_.emplace_back();
   }
   return number_[side][static_cast<std::size_t>(vertex)] = number;
 }
 
 void SharedIds::link(Index a, Index b, double y) {
-  auto& links = links_[y > 0];
+  const int label = y > 0;
   for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
-    auto& of_one = links[static_cast<std::size_t>(from)];
-    const auto place = std::lower_bound(of_one.begin(), of_one.end(), to);
-    if (of_one.size() < kMostLinks && (place == of_one.end() || *place != to)) of_one.insert(place, to);
+    Links& of_one = links_[static_cast<std::size_t>(from)];
+    if (of_one.count[label] == kMostLinks) continue;
+    auto place = of_one.find(to);
+    if (place == of_one.others.end() || place->id != to) place = of_one.others.insert(place, {to, 0});
+    of_one.count[label] += !(place->labels & 1 << label);
+    place->labels |= 1 << label;
   }
+}
+
+std::vector<SharedIds::Link>::iterator SharedIds::Links::find(Index id) {
+  return std::lower_bound(others.begin(), others.end(), id, [](const Link& link, Index i) { return link.id < i; });
 }
 
 void SharedIds::clear() {
   for (const int side : {0, 1}) std::fill(number_[side].begin(), number_[side].end(), -1);
-  for (auto& links : links_) links.clear();
+  links_.clear();
 }
 
-void SharedIds::features(Index a, Index b, double* f) const {
+void SharedIds::features(Index a, Index b, double* f) {
   std::fill(f, f + kFeatures, 0);
   f[0] = 1;
   if (a < 0 || b < 0) return;
-  const auto p = static_cast<std::size_t>(a), q = static_cast<std::size_t>(b);
+  Links &of_a = links_[static_cast<std::size_t>(a)], &of_b = links_[static_cast<std::size_t>(b)];
+  int met[4][4] = {};  // others in common by their labels of either
+  for (auto p = of_a.others.begin(), q = of_b.others.begin(); p != of_a.others.end() && q != of_b.others.end();) {
+    const Index u = p->id, v = q->id;
+    met[p->labels][q->labels] += u == v;
+    p += u <= v;
+    q += v <= u;
+  }
   double common[2][2];
-  for (const int of_a : {0, 1})
-    for (const int of_b : {0, 1}) common[of_a][of_b] = in_common(links_[of_a][p], links_[of_b][q]);
+  for (const int x : {0, 1})
+    for (const int y : {0, 1})
+      common[x][y] = met[1 + x][1 + y] + met[1 + x][3] + met[3][1 + y] + met[3][3];
   f[1] = std::log1p(common[1][1]);
   f[2] = std::log1p(common[0][1] + common[1][0]);
   f[3] = std::log1p(common[0][0]);
-  const auto has = [&](int label) { return std::binary_search(links_[label][p].begin(), links_[label][p].end(), b); };
-  f[4] = static_cast<double>(has(1)) - static_cast<double>(has(0));
-  const auto size_a = static_cast<double>(links_[1][p].size()), size_b = static_cast<double>(links_[1][q].size());
+  const auto link = of_a.find(b);
+  const int labels = link == of_a.others.end() || link->id != b ? 0 : link->labels;
+  f[4] = (labels >> 1) - (labels & 1);
+  const auto size_a = static_cast<double>(of_a.count[1]), size_b = static_cast<double>(of_b.count[1]);
   f[5] = .5 * (std::log1p(size_a) + std::log1p(size_b)) - 1;
   f[6] = 3 * common[1][1] / std::sqrt(std::max(size_a * size_b, 1.0));
   f[7] = a == b;
@@ -167,7 +172,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
                !sides_[1].indptr.empty() + static_cast<int>(models_.size()) + rule_.extra;
   mixer_dim_ = n_experts_ + 1;
   odds_.reserve(static_cast<std::size_t>(n_experts_));
-  for (auto* room : {&inputs_, &gain_}) room->resize(static_cast<std::size_t>(mixer_dim_));
+  inputs_.resize(static_cast<std::size_t>(mixer_dim_));
   chance_.resize(static_cast<std::size_t>(hedged()));
   f_.assign(static_cast<std::size_t>(pair_features_), 0);
   links_.assign(SharedIds::kFeatures, 0);
@@ -395,13 +400,17 @@ void PairPool::learn_as_unseen(Index i, Index j, double y) {
 // Log-odds of a mixer; the second adds to those of the first.
 void PairPool::weigh(int k, const double* mean) {
   const int d = mixer_dim_;
-  double z = k == 0 ? 0 : mixed_[0], variance = 0;
+  double z = k == 0 ? 0 : mixed_[0];
+  gain_[k].assign(static_cast<std::size_t>(d), 0);
+  double* gain = gain_[k].data();
+  for (int b = 0; b < d; ++b) {  // P is symmetric: by its rows, whose sums do not wait for each other
+    const double x = inputs_[static_cast<std::size_t>(b)], *row = mean + d + b * d;
+    for (int a = 0; a < d; ++a) gain[a] += row[a] * x;
+  }
+  double variance = 0;
   for (int a = 0; a < d; ++a) {
-    const double x = inputs_[static_cast<std::size_t>(a)];
-    double row = 0;
-    for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
-    z += mean[a] * x;
-    variance += row * x;
+    z += mean[a] * inputs_[static_cast<std::size_t>(a)];
+    variance += gain[a] * inputs_[static_cast<std::size_t>(a)];
   }
   mixed_[k] = z;
   spread_[k] = variance;
@@ -436,15 +445,11 @@ void PairPool::learn_mixer(int k, double y) {
   double* mean = mixer(k, k == 0 ? novelty_ : bucket_);
   const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
   const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  const double* gain = gain_[k].data();
   for (int a = 0; a < d; ++a) {
-    double row = 0;
-    for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
-    gain_[static_cast<std::size_t>(a)] = row;
-  }
-  for (int a = 0; a < d; ++a) {
-    const double g = gain_[static_cast<std::size_t>(a)];
-    mean[a] += slope * g;
-    for (int b = 0; b < d; ++b) mean[d + a * d + b] -= curvature * g * gain_[static_cast<std::size_t>(b)];
+    const double scaled = curvature * gain[a];
+    mean[a] += slope * gain[a];
+    for (int b = 0; b < d; ++b) mean[d + a * d + b] -= scaled * gain[b];
   }
 }
 
@@ -561,7 +566,7 @@ void PairPool::begin_refit() {
   for (const double w : s_.log_weights) s_.path.push_back(std::exp(w));
   double work = 0;
   for (const auto& model : models_)
-    if (model.rule().refit) work += model.refit_work((1 + model.rule().mirrored) * s_.seen.size(), rule_.sweeps);
+    if (model.rule().refit) work += model.refit_work((1 + model.rule().mirrored) * s_.seen.size());
   s_.refit.credit = 0;
   s_.refit.quota = work / std::max(1.0, std::ceil(rule_.refit_share * static_cast<double>(s_.seen.size())));
   next_model(0);
@@ -583,8 +588,8 @@ void PairPool::refit() {
   at.credit += at.quota;
   while (at.model >= 0 && at.credit > 0) {
     Bilinear& model = models_[static_cast<std::size_t>(at.model)];
-    at.credit -= model.refit(source_of(model), rule_.sweeps, at.credit, at);
-    if (at.sweep == rule_.sweeps) next_model(at.model + 1);
+    at.credit -= model.refit(source_of(model), at.credit, at);
+    if (at.sweep == model.rule().sweeps) next_model(at.model + 1);
   }
 }
 
@@ -592,7 +597,7 @@ bool PairPool::stands(const RefitState& at) const {
   if (at.model == -1) return true;
   if (at.model < 0 || at.model >= static_cast<Offset>(models_.size())) return false;
   const Bilinear& model = models_[static_cast<std::size_t>(at.model)];
-  return model.rule().refit && model.stands(source_of(model), rule_.sweeps, at);
+  return model.rule().refit && model.stands(source_of(model), at);
 }
 
 void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,

@@ -34,13 +34,13 @@ _DIFFUSION = 5.0
 _PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "sweeps": 8, "mixer_variance": 0.2,
+    "smoothing": 1.0, "refit_growth": 1.35, "first_refit": 32, "refit_share": 0.005, "mixer_variance": 0.2,
     "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
-    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False,
-    "linked": False, "products": False,
+    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "sweeps": 8,
+    "mirrored": False, "linked": False, "products": False,
 }  # fmt: skip
 
 
@@ -51,12 +51,12 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
     information; shared_ids: an id may be a row and a column.
     """
     experts: dict[str, dict[str, Any]] = {
-        "biases": {},
+        "biases": {"sweeps": 4},
         "recent biases": {"noise": 1e-3, "refit": False},
         "recent rank 2": {"rank": 2, "noise": 1e-3, "refit": False, "factor": 1.0},
-        "rank 1": {"rank": 1},
-        "rank 2": {"rank": 2},
-        "cautious rank 2": {"rank": 2, "factor": 1.0, "doubt": 0.3},
+        "rank 1": {"rank": 1, "sweeps": 6},
+        "rank 2": {"rank": 2, "sweeps": 6},
+        "cautious rank 2": {"rank": 2, "factor": 1.0, "doubt": 0.3, "sweeps": 4},
     }
     if features:
         recent = {"features": True, "feature": 3.0, "noise": 1e-3, "refit": False}
@@ -72,7 +72,7 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
         experts["alike"] = {"pair_features": _ALIKE, **alone}
         experts["alike, biases"] = {"pair_features": _ALIKE + MOST_FEATURES}
     if shared_ids:
-        experts["both ways"] = {"rank": 2, "mirrored": True}
+        experts["both ways"] = {"rank": 2, "mirrored": True, "sweeps": 4}
         experts["links so far"] = {"linked": True, "refit": False, **alone}
     experts["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
     experts["rank 5"] = {"rank": 5}

@@ -19,6 +19,7 @@ struct BilinearRule {
   double noise = 0;                                       // variance gained at each observation: what is old fades
   double doubt = 1;       // how much of the uncertainty of the other factor a refit counts
   bool refit = false;     // at growing times, from all that was seen
+  int sweeps = 8;         // of a refit
   bool mirrored = false;  // rows and columns are of one kind, and what is said of (a, b) holds of (b, a)
   bool linked = false;    // f_ij is what the stream so far says of links; not with `refit`
   bool products = false;  // f_ij is every product of (1, phi_i) and (1, psi_j); not with `refit`
@@ -96,12 +97,12 @@ class Bilinear {
   void learn(double y);
   // A refit is variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by
   // EM. This does about `budget` of its work in place, and returns what it did; the last sweep ends with
-  // at.sweep == sweeps.
-  double refit(const RefitSource& source, int sweeps, double budget, RefitState& at);
+  // at.sweep == rule().sweeps.
+  double refit(const RefitSource& source, double budget, RefitState& at);
   // The work of a whole refit of n observations.
-  double refit_work(Offset n, int sweeps) const;
+  double refit_work(Offset n) const;
   // Whether a refit of these observations may have come to a place.
-  bool stands(const RefitSource& source, int sweeps, const RefitState& at) const;
+  bool stands(const RefitSource& source, const RefitState& at) const;
 
   // Takes the order of the vertices from a history, where the blocks were replaced.
   void follow(const PairHistory& seen);
@@ -125,12 +126,15 @@ class Bilinear {
   double doubted(const PairKnown& pair, const double* x, const double* y);
   double weight(double z, const PairKnown& pair, const double* x, const double* y);
   double visit_work(int d) const;
+  bool sweeps_common(Offset sweep) const;
+  int common_sweeps() const;
   Offset vertices(int side) const { return static_cast<Offset>(order_[side].size()); }
   PairKnown seen_pair(int side, Index vertex, const Observation& seen, const RefitSource& source) const;
   double refit_block(int side, const RefitSource& source, double budget, RefitState& at);
-  bool plain() const;  // whether there are no features, of vertices or pairs
+  bool plain() const;  // whether refits are of biases and factors alone, without features of vertices or pairs
+  void copy_mean(int side, Index vertex);
   template <int kRank, bool kDoubt>
-  double plain_weight(double z, const double* x, const double* y) const;
+  double plain_weight(double z, Index i, Index j) const;
   template <int kRank, bool kDoubt>
   void add_plain_block(int side, Index vertex, const std::vector<Observation>& seen, Offset end, RefitState& at) const;
   template <int kRank, bool kDoubt>
@@ -147,6 +151,7 @@ class Bilinear {
   int dim_[2], d_[2];
   std::uint64_t salt_;
   BilinearState s_;
+  std::vector<double> means_[2];  // (n, d) of the blocks of a plain model
   std::vector<Index> order_[2];  // vertices with observations, by their first: what is learned hangs on no other number
   std::vector<double> global_prior_;  // mean (d), variance (d)
   std::vector<double> h_[2], g_[2], gf_, fresh_[2];

@@ -27,10 +27,9 @@ struct PoolSide {
 struct PoolRule {
   std::vector<BilinearRule> bilinear;
   double smoothing = 1;        // observations that the coarser count is worth
-  double refit_growth = 1.25;  // of the stream from one refit to the next
+  double refit_growth = 1.35;  // of the stream from one refit to the next
   Offset first_refit = 32;
   double refit_share = .005;  // a refit is spread over so many trials of those before it; 0 does it at once
-  int sweeps = 8;
   double mixer_variance = .2;        // of the mixers' weights at the beginning
   double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
   int extra = 0;                     // experts from outside
@@ -69,14 +68,23 @@ class SharedIds {
   Index number(int side, Index vertex);
   void link(Index a, Index b, double y);
   void clear();
-  Offset size() const { return static_cast<Offset>(links_[0].size()); }
+  Offset size() const { return static_cast<Offset>(links_.size()); }
   // A constant, then what the links of a and b have in common.
   static constexpr int kFeatures = 8;
-  void features(Index a, Index b, double* f) const;
+  void features(Index a, Index b, double* f);
 
  private:
   std::vector<Index> other_side_[2], number_[2];
-  std::vector<std::vector<Index>> links_[2];  // of a number: others by negative and by positive label, ascending
+  struct Link {
+    Index id;
+    int labels;  // 1: a negative one came, 2: a positive one, 3: both
+  };
+  struct Links {
+    std::vector<Link> others;  // ascending
+    int count[2] = {0, 0};     // by label
+    std::vector<Link>::iterator find(Index id);
+  };
+  std::vector<Links> links_;  // of a number
 };
 
 // Numbers that learning changes, beside those of the bilinear models.
@@ -166,13 +174,14 @@ class PairPool {
   Offset group_total_[2] = {0, 0};
   Offset count_stride_[2] = {2, 2};
   // of the pair asked last
-  std::vector<double> odds_, chance_, inputs_, f_, gain_, links_, products_;  // the last empty where no model reads it
+  std::vector<double> odds_, chance_, inputs_, f_, links_, products_;  // the last empty where no model reads it
   Index row_id_ = -1, col_id_ = -1;    // its common numbers
   Index asked_[2] = {-1, -1};  // row and column, -1 where they count as never seen
   double product_odds_ = 0;
   bool products_known_ = false;  // whether `product_odds_` are of the pair that is asked next
   int bucket_ = 0,
       novelty_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
+  std::vector<double> gain_[kMixers];  // covariance of a mixer times its inputs
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
   VertexLists lists_[2], shared_lists_;  // the history by rows, by columns, and by common numbers in both directions
   TrialFeatures features_;
