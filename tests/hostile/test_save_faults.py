@@ -4,20 +4,18 @@ import contextlib
 import errno
 import json
 import os
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from faulty import Fault, calls_of
 
-import lacunar
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
 
-LIBRARY = Path(lacunar.__file__).parent
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3)) @ RNG.normal(size=(3, 8))
 Y = (X[:, 0] > 0).astype(int)
@@ -99,29 +97,6 @@ def test_bytes_are_on_the_disk_before_their_name(tmp_path, monkeypatch):
     assert written[0].endswith(".part")
 
 
-class NoMemory:
-    """MemoryError at the n-th Python call inside the package."""
-
-    def __init__(self, number):
-        self.left = number
-
-    def __enter__(self):
-        self.old = sys.gettrace()
-        sys.settrace(self.trace)
-        return self
-
-    def __exit__(self, *raised):
-        sys.settrace(self.old)
-
-    def trace(self, frame, event, argument):
-        # NumPy swallows what is raised in a generator before its first step.
-        if frame.f_code.co_filename.startswith(str(LIBRARY)) and frame.f_code.co_name != "<genexpr>":
-            self.left -= 1
-            if self.left == 0:
-                self.where = frame.f_code.co_qualname
-                raise MemoryError
-
-
 def saved(model, path):
     """All that a model is, to be compared."""
     save_model(model, path)
@@ -158,12 +133,6 @@ def started(name):
     return make().partial_fit(*(part[:30] for part in data), **options), [part[30:] for part in data]
 
 
-def calls_of(act):
-    with NoMemory(10**9) as count:
-        act()
-    return 10**9 - count.left
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_after_a_fit_without_memory_the_next_fit_is_a_fresh_one(name, tmp_path):
@@ -171,7 +140,7 @@ def test_after_a_fit_without_memory_the_next_fit_is_a_fresh_one(name, tmp_path):
     fresh = saved(make().fit(*data), tmp_path / "fresh")
     for number in np.linspace(1, calls_of(lambda: make().fit(*data)), 12).astype(int):
         model = started(name)[0]
-        with contextlib.suppress(MemoryError), NoMemory(number):
+        with contextlib.suppress(MemoryError), Fault(number):
             model.fit(*data)
         assert saved(model.fit(*data), tmp_path / "again") == fresh
 

@@ -1,17 +1,14 @@
 """Algorithm 1 over support rows: literal iterates, the same bits for any block and thread, budgets, divergence."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from isa import decided_by
 from reference.online import algorithm_1, iterate_of
 from test_karma_table import FORMS, LOSSES, interrupted, problem
 
-from lacunar import Observed, _core
+from lacunar import Observed
 from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.karma.steps import DivergedError
 from lacunar.kernels import KernelForm
@@ -229,12 +226,7 @@ def decided():
 @pytest.mark.slow
 @pytest.mark.parametrize("isa", ["base", "v3"])
 def test_instruction_sets_agree(isa):
-    if isa == "v3" and _core.build_info()["instruction set"] == "base":
-        pytest.skip("this processor or build has no v3")
-    command = [sys.executable, "-c", "import test_karma_support; print(test_karma_support.decided().tolist())"]
-    options = {"env": {**os.environ, "LACUNAR_ISA": isa}, "cwd": os.path.dirname(__file__), "check": True}
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    np.testing.assert_allclose(json.loads(done.stdout), decided(), rtol=1e-9)
+    np.testing.assert_allclose(decided_by(isa, __file__), decided(), rtol=1e-9)
 
 
 def test_empty_rows_and_empty_batches():
