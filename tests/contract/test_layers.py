@@ -37,10 +37,15 @@ def label(path: Path) -> str:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(path: Path) -> set[str]:
     """Dotted names a module imports, functions' own imports included; `from a import b` counts as a.b."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -209,7 +214,7 @@ def test_bench_uses_public_names():
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_one_module_for_randomness_and_one_for_the_machine(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     dotted = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | imports_of(path)
     if path.name != "_random.py":
         # The type of a generator may be named; drawing and seeding may not.
@@ -222,7 +227,7 @@ def test_one_module_for_randomness_and_one_for_the_machine(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_heavy_packages_are_imported_where_used(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     roots = set()
     for node in tree.body:
         if isinstance(node, ast.Import):
@@ -266,7 +271,7 @@ LOADERS = {"load", "numpy_pickle"}
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_nothing_is_unpickled(path):
-    assert not unpickles(ast.parse(path.read_text(encoding="utf-8")))
+    assert not unpickles(tree_of(path))
 
 
 @pytest.mark.parametrize(
