@@ -474,7 +474,8 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         final, wished = training.final, int(np.clip(2 * training.n, *_MOST_TREES))
         rows, target, weight = rows[final], target[final], training.weights(final)
         started, loss, most = perf_counter(), np.inf, wished
-        trees = _FIRST_TREES if np.isinf(training.deadline) else _SMALLEST_TREES
+        first = wished if wished <= 2 * _FIRST_TREES else _FIRST_TREES  # these are doubled at least once
+        trees = first if np.isinf(training.deadline) else _SMALLEST_TREES
         model = self._model(training, trees)
         while True:
             with warnings.catch_warnings():
