@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python bench/pages/impute.py [--only hidden|coverage|mixed|rivals|speed] [--quick]
 
 "hidden": entries of real tables are hidden at random and by other columns; the root mean squared error in standard deviations of the
-columns, of `lacunar.impute.Imputer` beside `IterativeImputer` of scikit-learn with BayesianRidge and with ExtraTrees, and `KNNImputer`.
+columns, of `lacunar.impute.Imputer` beside `IterativeImputer` of scikit-learn with BayesianRidge, with ExtraTrees and with a random forest (as
+missForest), `KNNImputer`, and softImpute and the regularised PCA of missMDA by their formulas.
 "coverage": how often intervals of nominal 95 % hold each of four coefficients of linear, logistic and Cox regressions, where three columns
 miss 10, 30 and 50 % by chance (MCAR) or by the other columns (MAR). "mixed": the same by kind of effect
 in tables with categories. "rivals": beside R's mice and Amelia, where installed. "speed": 20 draws, 10 sweeps.
@@ -26,10 +27,10 @@ from typing import Any
 
 import numpy as np
 from sklearn import datasets
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from lacunar.datasets import hide_mar, hide_mcar
 from lacunar.impute import Imputer, MultipleImputer, pool
@@ -42,16 +43,66 @@ def trees() -> Any:
     return IterativeImputer(forest, max_iter=5, random_state=0)
 
 
+def forest() -> Any:
+    """Stekhoven and Buehlmann (2012): random forests, a third of the columns at a split."""
+    grown = RandomForestRegressor(30, max_features=1 / 3, random_state=0)
+    return IterativeImputer(grown, max_iter=4, random_state=0)
+
+
+def low_rank(X: Any, start: Any, shrink: Callable[[Any], Any], steps: int) -> Any:
+    """The table with gaps filled by its singular values, shrunk, again and again."""
+    gone = np.isnan(X)
+    filled = np.where(gone, start, X)
+    for _ in range(steps):
+        mean = filled.mean(axis=0)
+        left, sizes, right = np.linalg.svd(filled - mean, full_matrices=False)
+        filled = np.where(gone, left * shrink(sizes) @ right + mean, X)
+    return filled
+
+
+def soft(X: Any, share: float) -> Any:
+    """Mazumder, Hastie and Tibshirani (2010): every singular value less a share of the largest."""
+    largest = np.linalg.norm(np.nan_to_num(X), 2)
+    return low_rank(X, 0.0, lambda sizes: np.maximum(sizes - share * largest, 0.0), 60)
+
+
+def regularised(X: Any, rank: int) -> Any:
+    """Josse and Husson (2016): the first singular values, less what noise adds to them."""
+
+    def shrink(sizes: Any) -> Any:
+        noise = np.mean(sizes[rank:] ** 2) if rank < len(sizes) else 0.0
+        return np.where(np.arange(len(sizes)) < rank, np.maximum(sizes - noise / np.maximum(sizes, 1e-12), 0.0), 0.0)
+
+    return low_rank(X, np.nanmean(X, axis=0), shrink, 100)
+
+
+def chosen(fill: Callable[[Any, Any], Any], settings: Any) -> Any:
+    """A filler with the setting that gives a tenth of the entries back best."""
+
+    def best(X: Any) -> Any:
+        rows, columns = np.nonzero(~np.isnan(X) & (np.random.default_rng(0).random(X.shape) < 0.1))
+        part = X.copy()
+        part[rows, columns] = np.nan
+        part[:, np.isnan(part).all(axis=0)] = 0.0
+        errors = [np.mean((fill(part, setting) - X)[rows, columns] ** 2) for setting in settings]
+        return fill(X, settings[int(np.argmin(errors))])
+
+    return FunctionTransformer(best)
+
+
 FILLERS: dict[str, Callable[[], Any]] = {
     "lacunar": lambda: Imputer(random_state=0),
-    "iterative ridge": lambda: IterativeImputer(random_state=0),
-    "iterative trees": trees,
+    "ridge": lambda: IterativeImputer(random_state=0),
+    "extra trees": trees,
+    "missForest": forest,
     "neighbours": lambda: KNNImputer(),
+    "softImpute": lambda: chosen(soft, (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)),
+    "missMDA": lambda: chosen(regularised, (0, 1, 2, 3, 4, 5)),
 }
 
 
-def tables(quick: bool) -> Iterator[tuple[str, Any]]:
-    """Complete tables of numbers, at most 1,000 rows, in standard deviations."""
+def tables(quick: bool, most: int = 1000) -> Iterator[tuple[str, Any]]:
+    """Complete tables of numbers, at most so many rows of each, drawn at random, in standard deviations."""
     loaders: dict[str, Callable[[], Any]] = {
         "iris": lambda: datasets.load_iris().data,
         "wine": lambda: datasets.load_wine().data,
@@ -68,7 +119,8 @@ def tables(quick: bool) -> Iterator[tuple[str, Any]]:
         names = ("anes96", "ccard", "copper", "fair", "modechoice", "scotland", "star98", "statecrime")
         loaders |= {name: functools.partial(complete_numbers, getattr(more, name)) for name in names}
     for name in list(loaders)[: 3 if quick else None]:
-        X = np.asarray(loaders[name](), dtype=float)[:1000]
+        X = np.asarray(loaders[name](), dtype=float)
+        X = X[np.sort(np.random.default_rng(0).permutation(len(X))[:most])]
         yield name, StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
 
 
@@ -77,38 +129,40 @@ def complete_numbers(module: Any) -> Any:
     return module.load_pandas().data.select_dtypes("number").dropna(axis=1).to_numpy(dtype=float)
 
 
-def hidden(quick: bool) -> None:
-    ways = {"MCAR 10 %": 0.1, "MCAR 30 %": 0.3, "MCAR 60 %": 0.6, "MAR 30 %": 0.3}
-    print(f"{'table':15}{'mechanism':12}" + "".join(f"{name:>17}" for name in FILLERS))
+def hidden(quick: bool, most: int = 1000, shares: tuple[float, ...] = (0.1, 0.3, 0.6)) -> None:
+    ways = {f"MCAR {share:.0%}": (hide_mcar, share) for share in shares} | {"MAR 30%": (hide_mar, 0.3)}
+    print("| table | rows x columns | missing | " + " | ".join(FILLERS) + " |")
+    print("|---" * (3 + len(FILLERS)) + "|")
     errors, seconds = [], []
-    for name, X in tables(quick):
-        for way, share in ways.items():
-            hide = hide_mar if way.startswith("MAR") else hide_mcar
+    for name, X in tables(quick, most):
+        for way, (hide, share) in ways.items():
             seen = np.asarray(hide(X, 1 - share, random_state=0).data)
             mask = np.isnan(seen) & ~np.isnan(X)
-            row, cost = [], []
-            for make in FILLERS.values():
-                begun = time.process_time()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    filled = make().fit_transform(seen)
-                cost.append(time.process_time() - begun)
-                row.append(float(np.sqrt(np.mean((filled - X)[mask] ** 2))) if filled.shape == X.shape else np.nan)
-            errors.append(row)
-            seconds.append(cost)
-            print(
-                f"{name:15}{way:12}" + "".join(f"{e:9.3f} {s:6.1f}s" for e, s in zip(row, cost, strict=True)),
-                flush=True,
-            )
+            pairs = [filled_by(make, seen, X, mask) for make in FILLERS.values()]
+            errors.append([error for error, _ in pairs])
+            seconds.append([cost for _, cost in pairs])
+            print_row([name, f"{len(X)} x {X.shape[1]}", way], errors[-1])
     table = np.array(errors)
-    ranks = table.argsort(axis=1).argsort(axis=1) + 1.0
-    near = table <= np.nanmin(table, axis=1, keepdims=True) + 0.02
     for title, values in (
-        ("mean rank", ranks.mean(0)),
-        ("within .02 of the best", near.mean(0)),
-        ("median s", np.median(seconds, axis=0)),
+        ("mean rank", (table.argsort(axis=1).argsort(axis=1) + 1.0).mean(axis=0)),
+        ("share within .02 of the best", (table <= np.nanmin(table, axis=1, keepdims=True) + 0.02).mean(axis=0)),
+        ("median CPU, of that of ridge", np.median(np.array(seconds) / np.array(seconds)[:, [1]], axis=0)),
     ):
-        print(f"{title:27}" + "".join(f"{value:17.2f}" for value in values))
+        print_row([title, "", ""], values)
+
+
+def filled_by(make: Callable[[], Any], seen: Any, X: Any, mask: Any) -> tuple[float, float]:
+    """Root mean squared error at hidden entries, and CPU seconds."""
+    begun = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        filled = make().fit_transform(seen)
+    error = float(np.sqrt(np.mean((filled - X)[mask] ** 2))) if filled.shape == X.shape else np.nan
+    return error, time.process_time() - begun
+
+
+def print_row(titles: list[str], values: Any) -> None:
+    print("| " + " | ".join([*titles, *(f"{value:.3f}" for value in values)]) + " |", flush=True)
 
 
 # -- coverage -----------------------------------------------------------------------------------------------------------
@@ -420,9 +474,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeats", type=int, default=100, help="tables of a cell of coverage")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 500])
+    parser.add_argument("--most", type=int, default=1000, help="rows of a real table at most, of `hidden`")
+    parser.add_argument(
+        "--shares", type=float, nargs="*", default=[0.1, 0.3, 0.6], help="missing at random, of `hidden`"
+    )
     args = parser.parse_args()
+    hide = functools.partial(hidden, most=args.most, shares=tuple(args.shares))
     cover = functools.partial(coverage, repeats=args.repeats, sizes=tuple(args.rows))
-    for name, run in (("hidden", hidden), ("coverage", cover), ("mixed", mixed), ("rivals", rivals), ("speed", speed)):
+    for name, run in (("hidden", hide), ("coverage", cover), ("mixed", mixed), ("rivals", rivals), ("speed", speed)):
         if args.only in (None, name):
             run(args.quick)
 
