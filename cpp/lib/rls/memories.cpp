@@ -40,6 +40,7 @@ Memories::Memories(const MemoryState& state, Offset n_cols, int d, Offset larges
 double Memories::keep(const RowCode& row, const Index* seen, const std::vector<double>& code,
                       const std::vector<double>& learned, double relative, bool factored) {
   gather(row, seen);
+  error_ = 0;
   if (factored && !entries_.empty()) weigh(row, code);
   double& rows = *s_.rows;
   const double least = kDetermined * d_ * static_cast<double>(n_cols_) / row.m;
@@ -76,6 +77,8 @@ void Memories::add_errors(const RowCode& row, const std::vector<double>& code, c
   row.solve(basis_, back_);
   const double free = std::max(1 - dot(basis_.data(), back_.data(), d_), kLeastFree);
   const double step = (entry.x - dot(basis_.data(), code.data(), d_)) / free;
+  const double told = step * std::min(free / kLeastTold, 1.0);
+  error_ += told * told;
   double error[kMemories];
   std::fill_n(error, kMemories, entry.x);
   for (int k = 0; k < d_; ++k) {

@@ -21,10 +21,10 @@ namespace {
 
 constexpr int kAhead = 2;  // inverse correlations prefetched ahead
 
-// A scout that forgets fast takes the tracker's place where it predicts better: where the mean of the relative
-// differences of their errors, at this rate, is so many deviations above 0, and so many rows after it did so before.
-constexpr double kScoutKeeps = .96, kScoutRate = .02, kSurely = 3, kBetween = 50;
-constexpr double kLeastFree = .05;  // of an entry: 1 - its leverage
+// A scout that remembers as many rows as show a column so many times its unknowns takes the tracker's place where it
+// predicts better: where the mean of the relative differences of their errors, at this rate, is so many deviations
+// above 0, and so many rows after it did so before.
+constexpr double kScoutSees = 2.5, kScoutRate = .02, kSurely = 3, kBetween = 50, kLeastRows = 20;
 
 // The inverse correlation of a column as blocks: in place for doubles, unpacked and packed again for floats.
 double* unpack(double* stored, int, std::vector<double>&) { return stored; }
@@ -98,7 +98,7 @@ class Pass {
   Memories memories_;
   CellScreen screen_;
   const Index* seen_ = nullptr;
-  double error_ = 0;  // at entries of the row that are predicted from the others
+  double error_ = 0, rows_kept_ = 0;  // of a scout: its hidden error, and for how many rows it remembers
   int singular_ = 0;  // whether the row's codes are the shortest of many
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
   std::vector<double> next_, change_, t_gram_, unpacked_;
@@ -222,7 +222,8 @@ void Pass<P, T>::move_weights(double label) {
   }
 }
 
-// Mean squared error at every so many entries of the row, each predicted from the code of the others.
+// Mean squared error of a scout at the entries by which memories are judged, each predicted from the code of the
+// others.
 template <class P, class T>
 double Pass<P, T>::hidden_error() {
   double sum = 0, count = 0;
@@ -230,7 +231,7 @@ double Pass<P, T>::hidden_error() {
     if (seen_[i] % kMemoryEvery != 0) continue;
     std::copy_n(row_.rows.begin() + static_cast<Offset>(i) * row_.leading, row_.leading, inner_.begin());
     row_.solve(inner_, gain_);
-    const double free = std::max(1 - dot(inner_.data(), gain_.data(), d_), kLeastFree);
+    const double free = std::max(1 - dot(inner_.data(), gain_.data(), d_), kLeastTold);
     const double error = (row_.values[static_cast<std::size_t>(i)] - dot(inner_.data(), code_.data(), d_)) / free;
     sum += error * error;
     count += 1;
@@ -252,7 +253,8 @@ bool Pass<P, T>::follow(const Pass& tracker) {
   error_ = factored ? hidden_error() : 0.0;
   if (!residuals()) return false;
   s_.clock[kSteps] += 1;
-  s_.clock[kLogDiscount] += std::log(keep_of(rule_.forgetting, s_.clock));
+  rows_kept_ = std::max(kScoutSees * d_ * static_cast<double>(s_.n_cols) / row_.m, kLeastRows);
+  s_.clock[kLogDiscount] += std::log(1 - 1 / rows_kept_);
   update_columns();
   return true;
 }
@@ -262,8 +264,9 @@ template <class P, class T>
 void Pass<P, T>::compare(const Pass& scout) {
   double &mean = s_.scout.errors[0], &square = s_.scout.errors[1], &since = s_.scout.errors[2];
   since += 1;
-  if (!(error_ > 0 && scout.error_ > 0)) return;
-  const double gain = (error_ - scout.error_) / (error_ + scout.error_);
+  const double error = memories_.hidden_error();
+  if (!(error > 0 && scout.error_ > 0)) return;
+  const double gain = (error - scout.error_) / (error + scout.error_);
   mean += kScoutRate * (gain - mean);
   square += kScoutRate * (gain * gain - square);
   if (since <= kBetween || mean <= 0 || mean * mean <= kSurely * kSurely * kScoutRate / 2 * square) return;
@@ -279,7 +282,7 @@ void Pass<P, T>::adopt(const Pass& scout) {
   for (Offset j = 0; j < s_.n_cols; ++j)
     if (const Offset at = s_.slot[j] * stride; at >= 0) std::copy_n(scout.s_.pool + at, stride, s_.pool + at);
   s_.clock[kLogDiscount] = scout.s_.clock[kLogDiscount];
-  memories_.start_from(s_.v, 1 / (1 - scout.rule_.forgetting.keep));
+  memories_.start_from(s_.v, scout.rows_kept_);
 }
 
 template <class P, class T>
@@ -296,7 +299,6 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
     else
       shortest_codes(label, &prediction);
     relative = row_.size > 0 ? row_.left(code_) / row_.size : 0.0;
-    if (scout != nullptr) error_ = factored ? hidden_error() : 0.0;
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;
@@ -322,8 +324,6 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
 
 // What a scout goes by: the rule, but that it forgets fast.
 RlsRule scout_rule(RlsRule rule) {
-  rule.forgetting = {};
-  rule.forgetting.keep = kScoutKeeps;
   rule.lam1 = std::numeric_limits<double>::infinity();
   rule.rho = 0;
   return rule;

@@ -625,10 +625,10 @@ class PETRELS(SubspaceTracker):
         entries before they learn them, and the tracker remembers 1.4 times as many rows as their
         weighted geometric mean. It remembers at least as many as show a column k / 2 times, and
         just those while rows leave over three times what they did. With `correlation="per-column"`
-        a second tracker with a factor of .96 runs beside it and takes its place where it surely
-        predicts entries better, as after a part of the directions was exchanged. "window" is 1 - 3
-        / (t + 300), which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1
-        forgets nothing.
+        a second tracker that remembers as many rows as show a column 2.5 k times (at least 20) runs
+        beside it and takes its place where it surely predicts entries better, as after a part of
+        the directions was exchanged. "window" is 1 - 3 / (t + 300), which forgets wrong beginnings
+        and then averages. A number in (0, 1] is that, 1 forgets nothing.
     correlation : {"per-column", "shared"}, default="per-column"
         An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by
         how often a column was seen: less exact where columns differ in how they are missing, at D k

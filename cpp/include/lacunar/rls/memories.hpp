@@ -20,6 +20,8 @@ enum MemoryLine { kRowsKept, kUnit, kLogWeight, kMemoryLines };
 // Of a tracker. kAge: steps, or rows behind kFast and kSlow, a fast and a slow average of the log of what rows leave over.
 enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingularRows, kLazySteps, kRlsClock };
 
+constexpr double kLeastTold = .05;  // of an entry whose error is told: 1 - its leverage
+
 // Borrowed and updated in place; the memories lie side by side. All null: the memory is not learned.
 struct MemoryState {
   double* v = nullptr;        // (ceil(n_cols / kMemoryEvery), d, kMemories): rows of the basis
@@ -42,6 +44,10 @@ class Memories {
 
   // The ridge on a row's code: noise over the variance of a code, as far as rows say what that is, at most `most`.
   double ridge(const RowCode& row, double most) const;
+
+  // Mean squared error at the last row's entries in columns of the memories, each predicted from the code of the others
+  // in the tracker's own basis; 0 where there were none.
+  double hidden_error() const { return entries_.empty() ? 0.0 : error_ / static_cast<double>(entries_.size()); }
 
   // All memories of this basis v (n_cols, d), of which so many rows tell, and alike in weight.
   void start_from(const double* v, double rows);
@@ -74,7 +80,7 @@ class Memories {
   int d_;
   std::vector<Entry> entries_;
   std::vector<double> basis_, back_, gain_;
-  double tau_[kMemories] = {}, kept_[kMemories] = {};
+  double tau_[kMemories] = {}, kept_[kMemories] = {}, error_ = 0;
 };
 
 }  // namespace lacunar
