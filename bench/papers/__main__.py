@@ -32,6 +32,7 @@ EXPERIMENTS = {
     "karma_problem_g": "KARMA, Problem G: completion leaves a label open",
     "learner_holes": "The pool beside its members on the data of KARMA's Figures 2 and 3",
     "slrm_figure1": "SLRM, Figure 1 (a)-(d): synthetic data",
+    "slrm_floor": "SLRM, Figure 1 (a) with penalties of 1e-6",
     "slrm_real": "SLRM, Figure 2: real data",
     "subspace_theorem4": "POPCA, Theorem 4: the law of rows needed",
     "subspace_price": "POPCA, section 4: the price of partial information in d",
