@@ -114,17 +114,6 @@ def test_rows_that_lack_less_do_not_stand_in_for_copies():
     assert 2 < lacking < 2.5  # copies lack as much, and there are more than a hundred of the others
 
 
-@pytest.mark.parametrize(
-    ("n", "n_groups", "cv", "n_folds"), [(60, None, None, 10), (60, 7, None, 7), (501, None, None, 5), (60, None, 3, 3)]
-)
-def test_few_rows_have_more_folds(n, n_groups, cv, n_folds):
-    """A model without a fifth of few rows knows less than that of all: its residuals, and intervals, are too wide."""
-    X, y = world(n)
-    groups = None if n_groups is None else np.arange(n) % n_groups
-    model = MaskConformalRegressor(GaussianRegressor(), cv=cv).fit(X, y, groups=groups)
-    np.testing.assert_array_equal(np.unique(model.score_fold_), np.arange(n_folds))
-
-
 LEVELS = [0.9, 0.02, 0.5, 0.1, 0.7, 0.5]
 QUANTILES = {
     "wrapper": MaskConformalRegressor(),
@@ -275,11 +264,11 @@ CHOSEN = {"linear": "Gaussian", "bent": "boosted", "skewed": "boosted, power"}
 @pytest.mark.parametrize("name", CHOSEN)
 def test_the_default_takes_the_base_with_the_least_interval_score(name, tmp_path):
     (X, y), (test, target) = chosen_law(name, 500), chosen_law(name, 3000, 1)
-    model = MaskConformalRegressor(cv=5).fit(X, y)
+    model = MaskConformalRegressor().fit(X, y)
     assert type(model.estimator_) is (BoostedGaussian if "boosted" in CHOSEN[name] else GaussianRegressor)
     assert (model.power_ is not None) == ("power" in CHOSEN[name])
     assert CHOSEN[name] == min(model.interval_scores_, key=model.interval_scores_.get)
-    given = MaskConformalRegressor(GaussianRegressor(warm_start=True), cv=5).fit(X, y)
+    given = MaskConformalRegressor(GaussianRegressor(warm_start=True)).fit(X, y)
     chosen, usual = (model.predict_interval(test), given.predict_interval(test))
     inside = np.mean((chosen[:, 0] <= target) & (target <= chosen[:, 1]))
     assert 0.86 < inside < 0.94
@@ -290,7 +279,7 @@ def test_the_default_takes_the_base_with_the_least_interval_score(name, tmp_path
     assert model.score(test, target) > given.score(test, target) - 0.02
     save_model(model, tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(test), chosen)
-    rescaled = MaskConformalRegressor(cv=5).fit(X, 1024 * y).predict_interval(test[:50])
+    rescaled = MaskConformalRegressor().fit(X, 1024 * y).predict_interval(test[:50])
     np.testing.assert_allclose(rescaled, 1024 * chosen[:50], rtol=1e-6)
 
 

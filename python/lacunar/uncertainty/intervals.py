@@ -48,7 +48,6 @@ from lacunar.uncertainty.shift import evenly
 
 _LEAST_STD = 1e-150  # whose square is above 0
 _FEWEST_CHOOSING = 100  # rows, from which the default chooses its base
-_FOLDS, _FOLDS_OF_FEW, _FEW_ROWS = 5, 10, 500
 _SURE = 1.0  # standard errors by which a base must be better than a simpler one
 _MEAN_OVER = 50  # residuals, evenly spaced among the sorted ones
 
@@ -88,9 +87,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         "refit" predicts by a model of all rows and takes the quantile of residuals out of fold;
         nothing is guaranteed for finite samples. "cv+" [1]_ keeps the models of the folds; coverage
         is at least 2 level - 1 on average over rows like those of training.
-    cv : int or None, default=None
-        Folds. None is 10 of up to 500 rows, of which a model without a fifth knows less than that
-        of all, so that its residuals are larger; 5 of more rows.
+    cv : int, default=5
+        Folds.
     lower_bound : float, "observed" or None, default=None
         Below which no end lies: a number, such as 0 for prices, or the smallest target of training.
         None is no bound.
@@ -131,10 +129,10 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     Notes
     -----
     Coverage for every mask and any distribution cannot be guaranteed without infinite intervals
-    [2]_: coverage by number missing is measured, in the page on uncertainty. Costs a fit of the
-    estimator for each fold and one, and as many of the Gaussian, which starts from the one of all
-    rows; the default as many of each base that it tries. The power transformation is Yeo and
-    Johnson's, of a power between 0 and 2, and straight beyond the targets of training.
+    [2]_: coverage by number missing is measured, in the page on uncertainty. Costs `cv` + 1 fits of
+    the estimator, and as many of the Gaussian, which starts from the one of all rows; the default
+    as many of each base that it tries. The power transformation is Yeo and Johnson's, of a power
+    between 0 and 2, and straight beyond the targets of training.
 
     References
     ----------
@@ -161,7 +159,6 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MaskConformal._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "cv": [*MaskConformal._parameter_constraints["cv"], None],
         "method": [StrOptions({"refit", "cv+"})],
         "lower_bound": [Interval(Real, None, None, closed="neither"), StrOptions({"observed"}), None],
     }
@@ -184,7 +181,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         level: float = 0.9,
         masks: Literal["natural", "any"] = "natural",
         method: Literal["refit", "cv+"] = "refit",
-        cv: int | None = None,
+        cv: int = 5,
         lower_bound: float | Literal["observed"] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -222,13 +219,12 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         rows = readable_rows(self, X, reset=True)
         target = read_target(y, y_numeric=True).values
         check_consistent_length(rows, target)
+        if len(target) < self.cv:
+            raise ValueError(f"X must have at least cv={self.cv} rows; got n_samples = {len(target)}. Lower cv.")
         groups = read_groups(groups, len(target), np.arange(len(target)))
-        n_folds = self._n_folds(target if groups is None else np.unique(groups), len(target))
-        if len(target) < n_folds:
-            raise ValueError(f"X must have at least cv={n_folds} rows; got n_samples = {len(target)}. Lower cv.")
         weights = self._read_ratios(likelihood_ratio, len(target))
         rng = generator(fixed_seed(self.random_state))
-        fold = group_folds(groups, len(target), n_folds, rng)
+        fold = group_folds(groups, len(target), self.cv, rng)
         self.encoder_ = encoder_of(rows)
         self.least_ = float(target.min()) if self.lower_bound == "observed" else self.lower_bound
         bases = self._bases(target)
@@ -246,12 +242,6 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         self.__dict__.update(vars(best))
         self.interval_scores_ = means
         return self
-
-    def _n_folds(self, units: Any, n: int) -> int:
-        """Folds of n rows, which leave out whole rows or groups."""
-        if self.cv is not None:
-            return self.cv
-        return max(_FOLDS, min(_FOLDS_OF_FEW, len(units))) if n <= _FEW_ROWS else _FOLDS
 
     def _bases(self, target: Floats) -> dict[str, tuple[Any, TargetPower | None]]:
         """Estimators to choose from, the simplest first, and what the target is transformed by."""
@@ -284,7 +274,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         self.gaussian_ = None if _has_std(base) else self._gaussian_of(GaussianRegressor(warm_start=True), rows, target)
         mean, std = np.empty((2, len(tables), len(target)))
         self.estimators_, self.gaussians_ = [], []
-        for k in np.unique(fold):
+        for k in range(self.cv):
             inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             rows_inside, known = _safe_indexing(rows, inside), target[inside]
             one = deepcopy(self.estimator_) if self.estimator is None else clone(base)
