@@ -67,7 +67,7 @@ def listed(names: Iterable[object], most: int = 10) -> str:
 
 
 def visible(text: str) -> str:
-    """Text with every character that is not printable escaped.
+    r"""Text with every character that is not printable escaped.
 
     Names of columns, labels and files are not to be trusted: a terminal executes control characters, marks of writing direction
     reverse the rest of a line, and line breaks make lines that look like ours. Text for HTML must be escaped as well.
