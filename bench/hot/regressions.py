@@ -10,6 +10,7 @@ from bench.hot.subspaces import close_to
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
+    GaussianRegressor,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,
@@ -93,6 +94,12 @@ def many_targets(n, d):
     rows, _, codes = regression(n, d)
     Y = codes @ np.random.default_rng(0).normal(size=(codes.shape[1], 6))
     return lambda: SLRMRegressor(4, max_iter=10, tol=1e-3, random_state=0).fit(rows, Y), partial(explains, rows, Y)
+
+
+@case("fit, Gaussian", small={"n": 300, "d": 60}, large={"n": 3000, "d": 60}, counted=False)
+def gaussian(n, d):
+    rows, y, _ = regression(n, d)
+    return lambda: GaussianRegressor().fit(rows, y), partial(explains, rows, y)
 
 
 @case("predict, SLRM", small={"n": 300, "d": 60}, large={"n": 20_000, "d": 400}, counted=False)
