@@ -211,7 +211,7 @@ def test_the_stream_may_be_cut_anywhere(name, spread):
     rows, cols = SIDES[name]
     whole = OnlineMatrixClassifier(rows, cols).partial_fit(i, j, y)
     parts = OnlineMatrixClassifier(rows, cols)
-    for cut in np.array_split(np.arange(300), [1, 8, 114, 204, 285]):
+    for cut in np.array_split(np.arange(300), [1, 8, 100, 244, 257]):
         parts.partial_fit(i[cut], j[cut], y[cut])
     single = OnlineMatrixClassifier(rows, cols)
     for each in zip(i.tolist(), j.tolist(), y.tolist(), strict=True):
@@ -500,14 +500,14 @@ def in_a_refit(model):
 @pytest.mark.parametrize("name", SIDES)
 def test_copies_in_the_midst_of_a_refit_go_on_to_the_same_bits(name, spread, tmp_path):
     i, j, y = stream()
-    model = OnlineMatrixClassifier(*SIDES[name]).partial_fit(i[:204], j[:204], y[:204])
+    model = OnlineMatrixClassifier(*SIDES[name]).partial_fit(i[:244], j[:244], y[:244])
     assert in_a_refit(model)
     save_model(model, tmp_path / "model.lacunar")
     copies = [load_model(tmp_path / "model.lacunar"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
-    expected = model.score_stream(i[204:], j[204:], y[204:])
+    expected = model.score_stream(i[244:], j[244:], y[244:])
     for other in copies:
         scores = []
-        for pair in zip(i[204:].tolist(), j[204:].tolist(), y[204:].tolist(), strict=True):
+        for pair in zip(i[244:].tolist(), j[244:].tolist(), y[244:].tolist(), strict=True):
             other.predict_proba((j[:5], i[:5]))
             scores.extend(other.score_stream(*([part] for part in pair)).values)
         np.testing.assert_array_equal(scores, expected.values)
@@ -516,31 +516,31 @@ def test_copies_in_the_midst_of_a_refit_go_on_to_the_same_bits(name, spread, tmp
 @pytest.mark.parametrize("learn", ["partial_fit", "learn_one"])
 def test_an_interrupted_batch_goes_on_from_the_midst_of_a_refit(monkeypatch, learn):
     i, j, y = stream()
-    model, other = (OnlineMatrixClassifier(Features(TABLE)).partial_fit(i[:198], j[:198], y[:198]) for _ in range(2))
+    model, other = (OnlineMatrixClassifier(Features(TABLE)).partial_fit(i[:240], j[:240], y[:240]) for _ in range(2))
     kind = pool_module.PoolBatch if learn == "partial_fit" else pool_module.OnePoolTrial
     whole = kind._learn
 
     def interrupted(self, *args):
         whole(self, *args)
-        if model._engine.pools[0].n_seen == 202:
+        if model._engine.pools[0].n_seen == 244:
             monkeypatch.undo()
             raise KeyboardInterrupt
 
     def learn_all():
         if learn == "partial_fit":
-            model.partial_fit(i[198:], j[198:], y[198:])
-        for pair in zip(i[198:].tolist(), j[198:].tolist(), y[198:].tolist(), strict=True):
+            model.partial_fit(i[240:], j[240:], y[240:])
+        for pair in zip(i[240:].tolist(), j[240:].tolist(), y[240:].tolist(), strict=True):
             model.learn_one(*pair)
 
     monkeypatch.setattr(kind, "_learn", interrupted)
     monkeypatch.setattr(pool_module.PoolModel, "trials_at_once", 4)
     with pytest.raises(KeyboardInterrupt):
         learn_all()
-    assert model.n_seen_ == 202
+    assert model.n_seen_ == 244
     assert in_a_refit(model)
-    other.partial_fit(i[198:202], j[198:202], y[198:202])
-    expected = other.score_stream(i[202:], j[202:], y[202:]).values
-    np.testing.assert_array_equal(model.score_stream(i[202:], j[202:], y[202:]).values, expected)
+    other.partial_fit(i[240:244], j[240:244], y[240:244])
+    expected = other.score_stream(i[244:], j[244:], y[244:]).values
+    np.testing.assert_array_equal(model.score_stream(i[244:], j[244:], y[244:]).values, expected)
 
 
 def test_labels_that_all_flip_are_followed():

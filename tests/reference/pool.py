@@ -85,7 +85,7 @@ def fixed_share(chances, y):
     return out, w
 
 
-def refitted_biases(i, j, y, share, first=32, growth=1.35, sweeps=8):
+def refitted_biases(i, j, y, share, first=32, growth=1.25, sweeps=8):
     """`biases` whose posterior is refitted at trial `first` and whenever the stream has grown by `growth`, spread over a `share` of the trials so far: P(y = 1) of every trial before its label."""
     blocks, lists, priors, out = ({}, {}, {"all": (0.0, 1.0)}), ({}, {}), [1.0, 1.0], []
     refit, credit, quota, due = iter(()), 0.0, 0.0, first

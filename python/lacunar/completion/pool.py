@@ -34,7 +34,7 @@ _DIFFUSION = 5.0
 _PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.35, "first_refit": 32, "refit_share": 0.005, "mixer_variance": 0.2,
+    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "mixer_variance": 0.2,
     "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {

@@ -27,7 +27,7 @@ struct PoolSide {
 struct PoolRule {
   std::vector<BilinearRule> bilinear;
   double smoothing = 1;        // observations that the coarser count is worth
-  double refit_growth = 1.35;  // of the stream from one refit to the next
+  double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
   double refit_share = .005;  // a refit is spread over so many trials of those before it; 0 does it at once
   double mixer_variance = .2;        // of the mixers' weights at the beginning
