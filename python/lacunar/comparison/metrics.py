@@ -37,8 +37,11 @@ def _of_chances(function: Callable[..., float]) -> Callable[..., float]:
     return lambda y, predicted, proba, classes: np.nan if proba is None else float(function(y, proba, classes))
 
 
-def _log_loss(y: NDArray[Any], proba: Chances, classes: list[str]) -> float:
-    return metrics.log_loss(y, np.clip(proba, 1e-15, None), labels=classes)  # type: ignore[no-any-return]
+def _log_loss(y: NDArray[Any], proba: Chances, classes: list[str]) -> Any:
+    """As scikit-learn's, whose checks of every call cost a hundred times the sum."""
+    least = max(float(np.finfo(proba.dtype).eps), 1e-15)
+    right = proba[np.arange(len(y)), np.searchsorted(classes, y)].astype(np.float64)
+    return -np.log(np.clip(right, least, 1 - least)).mean()
 
 
 def _brier(y: NDArray[Any], proba: Chances, classes: list[str]) -> Any:
