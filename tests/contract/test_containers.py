@@ -170,7 +170,7 @@ CONTAINERS = {
     "polars": polars,
     "narwhals": narwhals,
     "Arrow": lambda columns: pa.table(arrow_columns(columns)),
-    "Arrow, record batch": lambda columns: pa.record_batch(arrow_columns(columns)),
+    "Arrow, record batch": lambda columns: pa.RecordBatch.from_pydict(arrow_columns(columns)),
     "Arrow, chunks": chunked,
     "Arrow, slice": lambda columns: pa.table(arrow_columns([[None, *column] for column in columns])).slice(1),
     "Arrow, dictionary": encoded,
