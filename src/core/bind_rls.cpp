@@ -94,15 +94,13 @@ ScreenState screen_of(State& held) {
 }
 
 // The scout of a tracker; none, where its state has no such arrays.
-template <class P>
-ScoutState<P> scout_of(State& held, Offset places, const RlsRule& rule) {
+ScoutState scout_of(State& held, const RlsRule& rule) {
   if (!held.state().contains("scout_v")) return {};
   if (rule.orthonormal) throw std::invalid_argument("a scout needs a basis that is not orthonormalised");
   return {held.numbers<double>("scout_v", {held.n_cols(), held.rank()}),
-          held.numbers<P>("scout_pool", {places, rls_stride<P>(held.rank())}),
-          held.by_column("scout_discount"),
-          held.numbers<double>("scout_clock", {kRlsClock}),
-          held.numbers<double>("scout_errors", {3})};
+          held.square("scout_inverse"),
+          held.by_column("scout_seen"),
+          held.numbers<double>("scout_line", {kScoutLines})};
 }
 
 // Every column of the rows has a place in the pool.
@@ -154,7 +152,7 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.template numbers<double>("labels", {1}),
                           memories_of(held, rule.forgetting),
                           screen_of(held),
-                          scout_of<P>(held, places, rule)};
+                          scout_of(held, rule)};
   expect_slots(stream.rows, state.slot, places);
   const Released nogil;
   return rls_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, state, stream.trace);
@@ -272,6 +270,7 @@ void bind_rls(py::module_& m) {
   m.attr("MEMORIES") = kMemories;
   m.attr("MEMORY_EVERY") = kMemoryEvery;
   m.attr("MEMORY_LINES") = static_cast<int>(kMemoryLines);
+  m.attr("SCOUT_LINES") = static_cast<int>(kScoutLines);
   m.attr("RLS_CLOCK") = static_cast<int>(kRlsClock);
   m.attr("RLS_MOST_RANK") = kMaxRank;
 }

@@ -197,6 +197,7 @@ struct SmallKernels {
   void (*multiply)(const double* a, const double* b, int m, int leading, double* out);  // a b, a (m, leading), b square
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
+  double (*clipped_sum)(const double* x, int count, double most);  // of values, each cut at `most`
 
   // Of rows of a table, `stride` apart, at `places` (count): out (width) = sum_p scale_p row_p, and row_p += scale_p x.
   // scale null for ones, width a multiple of eight.

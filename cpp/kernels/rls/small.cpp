@@ -77,13 +77,39 @@ void combine(const double* rows, const double* weight, int m, int leading, doubl
   }
 }
 
-// out (m) = rows x.
+// out (m) = rows x, eight at a time.
 void project(const double* rows, const double* x, int m, int leading, double* out) {
-  for (int i = 0; i < m; ++i) {
+  int i = 0;
+  for (; i + 8 <= m; i += 8) {
+    const double* row = rows + i * static_cast<Offset>(leading);
+    Eight sum[8] = {};
+    for (int k = 0; k < leading; k += 8) {
+      const Eight by = load(x + k);
+#pragma GCC unroll 8
+      for (int r = 0; r < 8; ++r) add(sum[r], load(row + r * leading + k), by);
+    }
+    totals(sum, out + i);
+  }
+  for (; i < m; ++i) {
     Eight sum = {};
     for (int k = 0; k < leading; k += 8) add(sum, load(rows + i * static_cast<Offset>(leading) + k), load(x + k));
     out[i] = total(sum);
   }
+}
+
+// Sum of values, each cut at `most`; two sums do not wait for one another.
+double clipped_sum(const double* x, int count, double most) {
+  const Part limit = most - Part{};
+  Eight sum[2] = {};
+  int i = 0;
+  for (; i + 16 <= count; i += 16)
+    for (int r = 0; r < 2; ++r) {
+      const Eight from = load(x + i + 8 * r);
+      for (int s = 0; s < kSteps; ++s) sum[r].part[s] += limit < from.part[s] ? limit : from.part[s];
+    }
+  double rest = 0;
+  for (; i < count; ++i) rest += most < x[i] ? most : x[i];
+  return rest + total(sum[0]) + total(sum[1]);
 }
 
 // sum_rows and add_to_rows, `wide` blocks of columns.
@@ -244,8 +270,8 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 void set_small(Kernels& to) {
-  to.small = {gram<false>, gram<true>,   multiply,   combine, project, sum_rows,
-              add_to_rows, apply_blocks, rls_update, unpack,  pack};
+  to.small = {gram<false>, gram<true>,  multiply,     combine,    project, clipped_sum,
+              sum_rows,    add_to_rows, apply_blocks, rls_update, unpack,  pack};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

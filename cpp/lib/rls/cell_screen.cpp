@@ -33,14 +33,8 @@ constexpr double kColumnRate = .05, kBack = .1;
 constexpr double kLevelRate = .1, kOdd = 3, kOwn = 2;
 constexpr double kRounding = 1e-8;  // of a row's root mean square: smaller residuals are no outliers
 
-// Of values, each cut at `most`. Four sums do not wait for one another.
-double sum_of(const double* x, int count, double most = std::numeric_limits<double>::infinity()) {
-  double sums[4] = {};
-  int i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (int k = 0; k < 4; ++k) sums[k] += std::min(x[i + k], most);
-  for (; i < count; ++i) sums[0] += std::min(x[i], most);
-  return sums[0] + sums[1] + (sums[2] + sums[3]);
+double sum_of(const std::vector<double>& x, int count) {
+  return kernels().small.clipped_sum(x.data(), count, std::numeric_limits<double>::infinity());
 }
 
 bool any_beyond(const double* x, int count, double most) {
@@ -126,7 +120,7 @@ void CellScreen::residuals(const RowCode& row) {
 double CellScreen::size_of(int m, double size) const {
   for (int step = 0; step < kMostScales; ++step) {
     const double before = size;
-    size = std::sqrt(sum_of(squares_.data(), m, size * size) / (kClipped * (m - d_)));
+    size = std::sqrt(kernels().small.clipped_sum(squares_.data(), m, size * size) / (kClipped * (m - d_)));
     if (!(size < kSettled * before)) break;
   }
   return size;
@@ -137,7 +131,7 @@ void CellScreen::huber_code(const RowCode& row) {
   const int m = row.m;
   row.solve(row.right, code_);
   residuals(row);
-  own_ = size_of(m, std::sqrt(sum_of(squares_.data(), m) / (m - d_)));
+  own_ = size_of(m, std::sqrt(sum_of(squares_, m) / (m - d_)));
   const double level = *s_.level;
   if (!any_beyond(squares_.data(), m, kUsual * kUsual * level * level)) return;
   for (int step = 0; step < kMostSteps; ++step) {
@@ -159,7 +153,7 @@ void CellScreen::remember(const Index* seen, int m) {
   double& level = *s_.level;
   level = level > 0 ? level * std::exp(kLevelRate * std::clamp(std::log(own_ / level), -kOdd, kOdd)) : own_;
   const double shrink = m / (kClipped * own_ * own_ * (m - d_));
-  const double usual = sum_of(deviation_.data(), m) / m;
+  const double usual = sum_of(deviation_, m) / m;
   const double back = kColumnRate * (std::clamp(kBack * (1 - usual), -1.0, 1.0) - .5);
   const double rate = kColumnRate / 2 * shrink, most = kColumnRate / 2 / kClipped;
   for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {

@@ -33,11 +33,11 @@ Memories::Memories(const MemoryState& state, Offset n_cols, int d, Offset larges
     : s_(state), n_cols_(n_cols), slots_((n_cols + kMemoryEvery - 1) / kMemoryEvery), d_(d) {
   if (s_.v == nullptr) return;
   entries_.reserve(static_cast<std::size_t>(largest));
-  for (auto* line_of : {&basis_, &back_}) line_of->resize(static_cast<std::size_t>(padded(d)));
+  places_.reserve(static_cast<std::size_t>(largest));
   gain_.resize(static_cast<std::size_t>(d) * kMemories);
 }
 
-double Memories::keep(const RowCode& row, const Index* seen, const std::vector<double>& code,
+double Memories::keep(RowCode& row, const Index* seen, const std::vector<double>& code,
                       const std::vector<double>& learned, double relative, bool factored) {
   gather(row, seen);
   error_ = 0;
@@ -55,34 +55,34 @@ double Memories::keep(const RowCode& row, const Index* seen, const std::vector<d
 
 void Memories::gather(const RowCode& row, const Index* seen) {
   entries_.clear();
+  places_.clear();
   for (int i = 0; i < row.m; ++i) {
     if (seen[i] % kMemoryEvery != 0) continue;
     const Offset slot = seen[i] / kMemoryEvery;
     const double x = row.values[static_cast<std::size_t>(i)];
-    entries_.push_back({i, s_.v + slot * d_ * kMemories, s_.seen + slot * kMemories, x});
+    places_.push_back(i);
+    entries_.push_back({s_.v + slot * d_ * kMemories, s_.seen + slot * kMemories, x});
   }
 }
 
 // Weights after the errors that the memories make at the row's entries, each predicted from the code of the others.
-void Memories::weigh(const RowCode& row, const std::vector<double>& code) {
+void Memories::weigh(RowCode& row, const std::vector<double>& code) {
   double loss[kMemories] = {};
-  for (const Entry& entry : entries_) add_errors(row, code, entry, loss);
+  error_ = row.hide(places_, code, cells_);
+  for (std::size_t at = 0; at < entries_.size(); ++at)
+    add_errors(code, entries_[at], cells_.error[at] / std::max(cells_.free[at], kLeastFree),
+               cells_.back.data() + static_cast<Offset>(at) * row.leading, loss);
   move_weights(loss);
 }
 
-// loss (kMemories) += squared errors at this entry, from the code that leaves it out: code - back e / (1 - h), where
-// back = (gram + ridge I)^-1 v_j, e is the error of the tracker's own basis and h = v_j back.
-void Memories::add_errors(const RowCode& row, const std::vector<double>& code, const Entry& entry, double* loss) {
-  std::copy_n(row.rows.begin() + static_cast<Offset>(entry.place) * row.leading, row.leading, basis_.begin());
-  row.solve(basis_, back_);
-  const double free = std::max(1 - dot(basis_.data(), back_.data(), d_), kLeastFree);
-  const double step = (entry.x - dot(basis_.data(), code.data(), d_)) / free;
-  const double told = step * std::min(free / kLeastTold, 1.0);
-  error_ += told * told;
+// loss (kMemories) += squared errors at this entry, from the code that leaves it out: code - step back, where back =
+// (gram + ridge I)^-1 v_j and step is the error of the tracker's own basis over 1 - v_j back.
+void Memories::add_errors(const std::vector<double>& code, const Entry& entry, double step, const double* back,
+                          double* loss) {
   double error[kMemories];
   std::fill_n(error, kMemories, entry.x);
   for (int k = 0; k < d_; ++k) {
-    const double a = code[static_cast<std::size_t>(k)] - step * back_[static_cast<std::size_t>(k)];
+    const double a = code[static_cast<std::size_t>(k)] - step * back[k];
     for (int m = 0; m < kMemories; ++m) error[m] -= a * entry.v[k * kMemories + m];
   }
   for (int m = 0; m < kMemories; ++m) loss[m] += error[m] * error[m];

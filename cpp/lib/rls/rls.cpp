@@ -4,7 +4,6 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "lacunar/kernels.hpp"
@@ -14,17 +13,13 @@
 #include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/lazy_basis.hpp"
 #include "lacunar/rls/row_code.hpp"
+#include "lacunar/rls/scout.hpp"
 #include "lacunar/rls/small_dense.hpp"
 
 namespace lacunar {
 namespace {
 
 constexpr int kAhead = 2;  // inverse correlations prefetched ahead
-
-// A scout that remembers as many rows as show a column so many times its unknowns takes the tracker's place where it
-// predicts better: where the mean of the relative differences of their errors, at this rate, is so many deviations
-// above 0, and so many rows after it did so before.
-constexpr double kScoutSees = 2.5, kScoutRate = .02, kSurely = 3, kBetween = 50, kLeastRows = 20;
 
 // The inverse correlation of a column as blocks: in place for doubles, unpacked and packed again for floats.
 double* unpack(double* stored, int, std::vector<double>&) { return stored; }
@@ -58,7 +53,8 @@ class Pass {
         row_(state.d, largest),
         basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse),
         memories_(state.memories, state.n_cols, state.d, largest),
-        screen_(state.screen, state.d, largest) {
+        screen_(state.screen, state.d, largest),
+        scout_(state.scout, state.n_cols, state.d, rule.ridge, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &inner_, &gain_, &w_}) line->resize(side);
     for (auto* tall : {&next_, &change_}) tall->resize(row_.rows.size());
@@ -71,17 +67,14 @@ class Pass {
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
-  // False when the row was left out because its step is not finite. A scout (or null) learns the row, too.
-  bool step(Offset row, const RlsTrace& trace, Pass* scout);
+  // False when the row was left out because its step is not finite.
+  bool step(Offset row, const RlsTrace& trace);
 
  private:
   template <class V>
   bool load(const Index* seen, const V* values, int m);
   bool factorise();
-  bool follow(const Pass& tracker);
-  double hidden_error();
-  void compare(const Pass& scout);
-  void adopt(const Pass& scout);
+  void adopt_scout();
   void solve_codes(double label, double* prediction);
   void shortest_codes(double label, double* prediction);
   bool residuals();
@@ -97,8 +90,8 @@ class Pass {
   LazyBasis basis_;
   Memories memories_;
   CellScreen screen_;
+  Scout scout_;
   const Index* seen_ = nullptr;
-  double error_ = 0, rows_kept_ = 0;  // of a scout: its hidden error, and for how many rows it remembers
   int singular_ = 0;  // whether the row's codes are the shortest of many
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
   std::vector<double> next_, change_, t_gram_, unpacked_;
@@ -222,71 +215,22 @@ void Pass<P, T>::move_weights(double label) {
   }
 }
 
-// Mean squared error of a scout at the entries by which memories are judged, each predicted from the code of the
-// others.
+// The scout's basis and correlations in place of the tracker's.
 template <class P, class T>
-double Pass<P, T>::hidden_error() {
-  double sum = 0, count = 0;
-  for (int i = 0; i < row_.m; ++i) {
-    if (seen_[i] % kMemoryEvery != 0) continue;
-    std::copy_n(row_.rows.begin() + static_cast<Offset>(i) * row_.leading, row_.leading, inner_.begin());
-    row_.solve(inner_, gain_);
-    const double free = std::max(1 - dot(inner_.data(), gain_.data(), d_), kLeastTold);
-    const double error = (row_.values[static_cast<std::size_t>(i)] - dot(inner_.data(), code_.data(), d_)) / free;
-    sum += error * error;
-    count += 1;
+void Pass<P, T>::adopt_scout() {
+  std::copy_n(scout_.v(), s_.n_cols * d_, s_.v);
+  for (Offset j = 0; j < s_.n_cols; ++j) {
+    if (s_.slot[j] < 0) continue;
+    P* stored = s_.pool + s_.slot[j] * rls_stride<P>(d_);
+    scout_.column_inverse(j, unpack(stored, d_, unpacked_));
+    pack(stored, d_, unpacked_);
+    s_.discount[j] = s_.clock[kLogDiscount];
   }
-  return count > 0 ? sum / count : 0.0;
-}
-
-// A scout's step, on the cells that the tracker kept; false where it is not finite, and is not made. Its error is that
-// before the step.
-template <class P, class T>
-bool Pass<P, T>::follow(const Pass& tracker) {
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
-  double prediction = 0;
-  const bool factored = load(tracker.seen_, tracker.row_.values.data(), tracker.row_.m);
-  if (factored)
-    solve_codes(unknown, &prediction);
-  else
-    shortest_codes(unknown, &prediction);
-  error_ = factored ? hidden_error() : 0.0;
-  if (!residuals()) return false;
-  s_.clock[kSteps] += 1;
-  rows_kept_ = std::max(kScoutSees * d_ * static_cast<double>(s_.n_cols) / row_.m, kLeastRows);
-  s_.clock[kLogDiscount] += std::log(1 - 1 / rows_kept_);
-  update_columns();
-  return true;
-}
-
-// The scout takes this tracker's place where it surely predicts better.
-template <class P, class T>
-void Pass<P, T>::compare(const Pass& scout) {
-  double &mean = s_.scout.errors[0], &square = s_.scout.errors[1], &since = s_.scout.errors[2];
-  since += 1;
-  const double error = memories_.hidden_error();
-  if (!(error > 0 && scout.error_ > 0)) return;
-  const double gain = (error - scout.error_) / (error + scout.error_);
-  mean += kScoutRate * (gain - mean);
-  square += kScoutRate * (gain * gain - square);
-  if (since <= kBetween || mean <= 0 || mean * mean <= kSurely * kSurely * kScoutRate / 2 * square) return;
-  adopt(scout);
-  mean = since = 0;
+  memories_.start_from(s_.v, scout_.rows_kept());
 }
 
 template <class P, class T>
-void Pass<P, T>::adopt(const Pass& scout) {
-  const Offset stride = rls_stride<P>(d_);
-  std::copy_n(scout.s_.v, s_.n_cols * d_, s_.v);
-  std::copy_n(scout.s_.discount, s_.n_cols, s_.discount);
-  for (Offset j = 0; j < s_.n_cols; ++j)
-    if (const Offset at = s_.slot[j] * stride; at >= 0) std::copy_n(scout.s_.pool + at, stride, s_.pool + at);
-  s_.clock[kLogDiscount] = scout.s_.clock[kLogDiscount];
-  memories_.start_from(s_.v, scout.rows_kept_);
-}
-
-template <class P, class T>
-bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
+bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
   const double label = label_ == nullptr ? std::numeric_limits<double>::quiet_NaN() : label_[row];
   double prediction = 0, relative = 0;
   if (rows_.offsets[row + 1] > rows_.offsets[row]) {
@@ -308,9 +252,9 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
                             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kLogDiscount] += std::log(discount);
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, discount, label, code_.data());
-    const bool followed = scout != nullptr && scout->follow(*this);
+    if (scout_.exists()) scout_.learn(row_, seen_, memories_.places());
     update_columns();
-    if (followed) compare(*scout);
+    if (scout_.exists() && scout_.better(memories_.hidden_error())) adopt_scout();
     if (rule_.orthonormal)  // step 7
       basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]),
                             s_.clock[kLazySteps]);
@@ -320,27 +264,6 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace, Pass* scout) {
   if (trace.prediction != nullptr) trace.prediction[row] = prediction;
   if (trace.residual != nullptr) trace.residual[row] = relative;
   return true;
-}
-
-// What a scout goes by: the rule, but that it forgets fast.
-RlsRule scout_rule(RlsRule rule) {
-  rule.lam1 = std::numeric_limits<double>::infinity();
-  rule.rho = 0;
-  return rule;
-}
-
-// The scout's arrays in place of the tracker's; it has no labels, memories or cells to judge.
-template <class P>
-RlsState<P> scout_state(RlsState<P> state) {
-  state.v = state.scout.v;
-  state.pool = state.scout.pool;
-  state.discount = state.scout.discount;
-  state.clock = state.scout.clock;
-  state.codes = nullptr;
-  state.memories = {};
-  state.screen = {};
-  state.scout = {};
-  return state;
 }
 
 }  // namespace
@@ -366,15 +289,10 @@ template <class P, class T>
 Offset rls_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const RlsRule& rule,
                 const RlsState<P>& state, const RlsTrace& trace) {
   assert(well_ordered(rows));
-  const Offset longest = longest_row(rows, order, n_order);
-  Pass<P, T> pass(rows, label, rule, state, longest);
-  const RlsRule fast = scout_rule(rule);
-  const RlsState<P> beside = scout_state(state);
-  std::optional<Pass<P, T>> scout;
-  if (state.scout.v != nullptr) scout.emplace(rows, nullptr, fast, beside, longest);
+  Pass<P, T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
   InterruptCheck check;
   for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))
-    if (!pass.step(order[k], trace, scout ? &*scout : nullptr)) return k;
+    if (!pass.step(order[k], trace)) return k;
   return -1;
 }
 

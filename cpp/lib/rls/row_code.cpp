@@ -97,12 +97,37 @@ double RowCode::left(const std::vector<double>& code) {
   return std::max(size - 2 * dot(code.data(), right.data(), d) + dot(code.data(), scratch_.data(), d), 0.0);
 }
 
+double RowCode::hide(const std::vector<int>& places, const std::vector<double>& code, HiddenCells& cells) {
+  const std::size_t count = places.size(), side = static_cast<std::size_t>(leading);
+  if (count == 0) return 0;
+  for (auto* line : {&cells.error, &cells.free}) line->resize(std::max(line->size(), count));
+  cells.back.resize(std::max(cells.back.size(), count * side));
+  tall_.resize(std::max(tall_.size(), count * side));
+  for (std::size_t k = 0; k < count; ++k)
+    std::copy_n(rows.begin() + static_cast<Offset>(places[k]) * leading, side, tall_.begin() + static_cast<Offset>(k * side));
+  invert();
+  kernels().small.multiply(tall_.data(), inverse_.data(), static_cast<int>(count), leading, cells.back.data());
+  double sum = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    const double* own = tall_.data() + k * side;
+    cells.free[k] = 1 - dot(own, cells.back.data() + k * side, d);
+    cells.error[k] = values[static_cast<std::size_t>(places[k])] - dot(own, code.data(), d);
+    const double told = cells.error[k] / std::max(cells.free[k], kLeastTold);
+    sum += told * told;
+  }
+  return sum / static_cast<double>(count);
+}
+
 // From the root W = U^-T: W^T W.
-void RowCode::inverse(double* packed) {
+void RowCode::invert() {
   root_.resize(factor_.size());
   inverse_.resize(factor_.size());
   kernels().factor.invert_root(factor_.data(), d, leading, root_.data());
   kernels().small.triangular_gram(root_.data(), d, leading, inverse_.data());
+}
+
+void RowCode::inverse(double* packed) {
+  invert();
   for (int i = 0; i < d; ++i) packed = std::copy_n(inverse_.data() + i * leading, i + 1, packed);
 }
 

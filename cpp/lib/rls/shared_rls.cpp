@@ -17,7 +17,6 @@ namespace {
 
 constexpr Offset kEvery = 4;              // steps between two looks at the noise
 constexpr Offset kScaleEvery = 1024;      // steps between two normalisations of V, more on wide tables
-constexpr double kLargestInverse = 1e12;  // R^-1 grows no further
 constexpr double kEnough = 8;             // looks before the sums set the ridge
 constexpr double kLargestRidge = 100;     // in units of a Gram's mean diagonal
 
@@ -65,7 +64,6 @@ class Shared {
 
  private:
   void remember(double discount, double label);
-  double advance_inverse(double discount);
   void normalise();
   void move_columns(const Index* seen, double discount, double tau);
 
@@ -97,24 +95,6 @@ void Shared<T>::remember(double discount, double label) {
   remember_label({s_.codes, s_.labelled, s_.sums + kLabelled}, d_, discount, label, code_.data());
 }
 
-// R^-1 <- (kept R + a a^T)^-1 with gain = (kept R)^-1 a; returns tau = a gain.
-template <class T>
-double Shared<T>::advance_inverse(double discount) {
-  double largest = 0;
-  for (int i = 0; i < d_; ++i) largest = std::max(largest, s_.inverse[i * (d_ + 1)]);
-  const double grow = largest / discount > kLargestInverse ? 1.0 : 1 / discount;
-  for (int i = 0; i < d_; ++i)
-    gain_[static_cast<std::size_t>(i)] = grow * dot(s_.inverse + i * d_, label_code_.data(), d_);
-  const double tau = dot(label_code_.data(), gain_.data(), d_);
-  const double root = 1 / std::sqrt(1 + tau);
-  for (int i = 0; i < d_; ++i) {
-    const double u = root * gain_[static_cast<std::size_t>(i)];
-    for (int k = 0; k < d_; ++k)  // u u^T, symmetric to the last bit
-      s_.inverse[i * d_ + k] = grow * s_.inverse[i * d_ + k] - u * (root * gain_[static_cast<std::size_t>(k)]);
-  }
-  return tau;
-}
-
 // V_j += e_j s_j / (1 + s_j tau) gain with s_j = c / c_j: the shared R scaled to how often this column was seen.
 template <class T>
 void Shared<T>::move_columns(const Index* seen, double discount, double tau) {
@@ -124,9 +104,8 @@ void Shared<T>::move_columns(const Index* seen, double discount, double tau) {
     const double before = s_.count[j] * std::exp(now - s_.discount[j]);
     const double share = total / (before / discount + 1);
     const double f = row_.x[static_cast<std::size_t>(i)] * share / (1 + share * tau);
-    double* column = s_.v + static_cast<Offset>(j) * d_;
-    const double* old = row_.rows.data() + static_cast<Offset>(i) * row_.leading;
-    for (int k = 0; k < d_; ++k) column[k] = old[k] + f * gain_[static_cast<std::size_t>(k)];
+    add_scaled(row_.rows.data() + static_cast<Offset>(i) * row_.leading, f, gain_.data(), d_,
+               s_.v + static_cast<Offset>(j) * d_);
     s_.count[j] = before + 1;
     s_.discount[j] = now;
   }
@@ -192,7 +171,7 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     s_.clock[kSteps] += 1;
     s_.clock[kSingularRows] += factored ? 0 : 1;
     s_.clock[kLogDiscount] += std::log(discount);
-    move_columns(seen, discount, advance_inverse(discount));
+    move_columns(seen, discount, advance_inverse(s_.inverse, d_, label_code_.data(), discount, gain_.data()));
     remember(discount, label);
     if (static_cast<Offset>(s_.clock[kSteps]) % std::max(kScaleEvery, s_.n_cols / 16) == 0) normalise();
   }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kSeriesReach = 0.25;  // beyond this norm the series needs more products than rotations cost
 constexpr int kMaxSweeps = 40;
+constexpr double kLargestInverse = 1e12;
 constexpr double kSameRank = 1e-10;  // of a direction's length, in units of the longest row
 
 // (I + delta)^(-1/2) = sum_k C(-1/2, k) delta^k, by Horner; the rest after `order` terms is below norm^(order + 1).
@@ -137,6 +138,20 @@ double dot(const double* x, const double* y, Offset count) {
   double sum = 0;
   for (Offset k = 0; k < count; ++k) sum += x[k] * y[k];
   return sum;
+}
+
+double advance_inverse(double* inverse, int d, const double* a, double kept, double* gain) {
+  double largest = 0;
+  for (int i = 0; i < d; ++i) largest = std::max(largest, inverse[i * (d + 1)]);
+  const double grow = largest / kept > kLargestInverse ? 1.0 : 1 / kept;
+  for (int i = 0; i < d; ++i) gain[i] = grow * dot(inverse + i * d, a, d);
+  const double tau = dot(a, gain, d);
+  const double root = 1 / std::sqrt(1 + tau);
+  for (int i = 0; i < d; ++i) {
+    const double u = root * gain[i];
+    for (int k = 0; k < d; ++k) inverse[i * d + k] = grow * inverse[i * d + k] - u * (root * gain[k]);
+  }
+  return tau;
 }
 
 int least_norm(double* rows, double* right, int m, int d, int leading, double* out, LeastNormWork& work) {

@@ -230,10 +230,9 @@ class PerColumnRls(ForgettingTracker):
     }
     scout_rules: ClassVar[dict[str, Rule]] = {
         "scout_v": _doubles("D", "d"),
-        "scout_pool": floats("slots", "stride"),
-        "scout_discount": _doubles("D"),
-        "scout_clock": _doubles(_core.RLS_CLOCK),
-        "scout_errors": _doubles(3),
+        "scout_inverse": _doubles("d", "d"),
+        "scout_seen": _doubles("D", low=0),
+        "scout_line": _doubles(_core.SCOUT_LINES),
     }
     option_rules: ClassVar[dict[str, Rule]] = {
         **Tracker.option_rules,
@@ -260,9 +259,8 @@ class PerColumnRls(ForgettingTracker):
         self._remember(self.options["delta"])
         self._watch()
         if self.options.get("scout"):
-            self.scout_v, self.scout_pool = self.v.copy(), self.pool.copy()
-            self.scout_discount, self.scout_clock = np.zeros(D), np.zeros(_core.RLS_CLOCK)
-            self.scout_errors = np.zeros(3)
+            self.scout_v, self.scout_inverse = self.v.copy(), self.options["delta"] * np.eye(d)
+            self.scout_seen, self.scout_line = np.zeros(D), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
 
     @classmethod
     def _rules(cls, options: Any) -> dict[str, Rule]:
@@ -273,8 +271,6 @@ class PerColumnRls(ForgettingTracker):
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
         super().check(state, shape)
         pool, used = state["pool"], state["slot"][state["slot"] >= 0]
-        if state.get("scout_pool", pool).dtype != pool.dtype:
-            raise ValueError(f"state_['scout_pool'] must be of {pool.dtype}; got {state['scout_pool'].dtype}")
         stride = _core.rls_stride(shape[1], pool.dtype == np.float32)
         if pool.dtype not in (np.float32, np.float64) or pool.shape[1] != stride:
             raise ValueError(
@@ -293,8 +289,6 @@ class PerColumnRls(ForgettingTracker):
             pool = np.ascontiguousarray(np.concatenate([self.pool, blocks]))
             slot = self.slot.copy()
             slot[fresh] = np.arange(len(self.pool), len(pool), dtype=np.int32)
-            if self.options.get("scout"):
-                self.scout_pool = np.ascontiguousarray(np.concatenate([self.scout_pool, blocks]))
             self.pool, self.slot = pool, slot
 
     def _first(self) -> NDArray[Any]:

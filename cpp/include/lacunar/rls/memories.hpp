@@ -20,8 +20,6 @@ enum MemoryLine { kRowsKept, kUnit, kLogWeight, kMemoryLines };
 // Of a tracker. kAge: steps, or rows behind kFast and kSlow, a fast and a slow average of the log of what rows leave over.
 enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingularRows, kLazySteps, kRlsClock };
 
-constexpr double kLeastTold = .05;  // of an entry whose error is told: 1 - its leverage
-
 // Borrowed and updated in place; the memories lie side by side. All null: the memory is not learned.
 struct MemoryState {
   double* v = nullptr;        // (ceil(n_cols / kMemoryEvery), d, kMemories): rows of the basis
@@ -39,7 +37,7 @@ class Memories {
   // What the tracker multiplies its past by at this row, before the row counts 1; the memories learn the row. `code` has
   // not seen the label and leaves `relative` of the row's squares over, `learned` may have seen it; `factored`: whether
   // `row` has a factor, without which nothing is predicted.
-  double keep(const RowCode& row, const Index* seen, const std::vector<double>& code,
+  double keep(RowCode& row, const Index* seen, const std::vector<double>& code,
               const std::vector<double>& learned, double relative, bool factored);
 
   // The ridge on a row's code: noise over the variance of a code, as far as rows say what that is, at most `most`.
@@ -47,7 +45,10 @@ class Memories {
 
   // Mean squared error at the last row's entries in columns of the memories, each predicted from the code of the others
   // in the tracker's own basis; 0 where there were none.
-  double hidden_error() const { return entries_.empty() ? 0.0 : error_ / static_cast<double>(entries_.size()); }
+  double hidden_error() const { return error_; }
+
+  // The last row's places with those entries.
+  const std::vector<int>& places() const { return places_; }
 
   // All memories of this basis v (n_cols, d), of which so many rows tell, and alike in weight.
   void start_from(const double* v, double rows);
@@ -57,15 +58,14 @@ class Memories {
 
  private:
   struct Entry {
-    int place;     // in the row
     double* v;     // (d, kMemories)
     double* seen;  // (kMemories)
     double x;
   };
 
   void gather(const RowCode& row, const Index* seen);
-  void weigh(const RowCode& row, const std::vector<double>& code);
-  void add_errors(const RowCode& row, const std::vector<double>& code, const Entry& entry, double* loss);
+  void weigh(RowCode& row, const std::vector<double>& code);
+  void add_errors(const std::vector<double>& code, const Entry& entry, double step, const double* back, double* loss);
   void move_weights(const double* loss);
   bool lost(const RowCode& row, double relative);
   double mean_rows() const;
@@ -79,7 +79,9 @@ class Memories {
   Offset n_cols_, slots_;
   int d_;
   std::vector<Entry> entries_;
-  std::vector<double> basis_, back_, gain_;
+  std::vector<int> places_;
+  HiddenCells cells_;
+  std::vector<double> gain_;
   double tau_[kMemories] = {}, kept_[kMemories] = {}, error_ = 0;
 };
 

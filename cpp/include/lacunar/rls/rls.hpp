@@ -5,6 +5,7 @@
 
 #include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/memories.hpp"
+#include "lacunar/rls/scout.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -34,17 +35,6 @@ struct RlsRule {
   Forgetting forgetting;
 };
 
-// A second tracker that forgets fast and takes the first one's place where it surely predicts better. All null: there is
-// none. It shares the first one's slots, and its basis is not orthonormalised.
-template <class P>
-struct ScoutState {
-  double* v = nullptr;         // (n_cols, d)
-  P* pool = nullptr;           // as that of RlsState
-  double* discount = nullptr;  // (n_cols)
-  double* clock = nullptr;     // kRlsClock numbers
-  double* errors = nullptr;    // (3): running mean and mean square of the gain, rows since it took the place
-};
-
 // Borrowed and updated in place. Contract: d <= kMaxRank; slot[j] >= 0 for every column of the rows given.
 template <class P>
 struct RlsState {
@@ -63,7 +53,7 @@ struct RlsState {
   double* labels;
   MemoryState memories = {};
   ScreenState screen = {};
-  ScoutState<P> scout = {};
+  ScoutState scout = {};
 };
 
 // Of the step of one row in a basis of rank d, about.

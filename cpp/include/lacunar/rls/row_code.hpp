@@ -8,6 +8,14 @@
 
 namespace lacunar {
 
+constexpr double kLeastTold = .05;  // of a cell whose error is told: 1 - its leverage
+
+// Cells of a row, each predicted from the code of the others: what the row's own code misses of them, 1 - leverage, and
+// back (., leading) = (gram + ridge inner)^-1 v.
+struct HiddenCells {
+  std::vector<double> error, free, back;
+};
+
 class RowCode {
  public:
   RowCode(int d, Offset largest);  // room for rows of up to `largest` entries
@@ -38,6 +46,10 @@ class RowCode {
   // |x - V_O code|^2, from the normal equations.
   double left(const std::vector<double>& code);
 
+  // Predicts the cells at `places`, each from the code of the others, and returns the mean of the squared errors, or 0
+  // where there are none; `code` is that of all. 2 d^3 / 3 and d^2 a cell.
+  double hide(const std::vector<int>& places, const std::vector<double>& code, HiddenCells& cells);
+
   // packed (d (d + 1) / 2) = the lower triangle of (gram + ridge inner)^-1, by rows. 2 d^3 / 3.
   void inverse(double* packed);
 
@@ -51,6 +63,8 @@ class RowCode {
   double size = 0;
 
  private:
+  void invert();
+
   std::vector<double> factor_, scratch_, root_, inverse_, tall_, aim_, out_;
   LeastNormWork work_;
 };

@@ -16,6 +16,15 @@ constexpr double kSingular = 1e-13, kExact = 1e-5, kRescue = 1e-8;
 
 double dot(const double* x, const double* y, Offset count);
 
+// out = x + factor y, of `count` numbers.
+inline void add_scaled(const double* x, double factor, const double* y, int count, double* out) {
+  for (int k = 0; k < count; ++k) out[k] = x[k] + factor * y[k];
+}
+
+// R^-1 (d, d) becomes (kept R + a a^T)^-1, symmetric to the last bit, with gain = (kept R)^-1 a; returns a gain. It grows
+// no further than 1e12.
+double advance_inverse(double* inverse, int d, const double* a, double kept, double* gain);
+
 // Room for `least_norm`; it grows as rows need.
 struct LeastNormWork {
   std::vector<double> axes, columns, triangle;  // (d, leading), (d, m), (d, d)
