@@ -198,6 +198,11 @@ struct SmallKernels {
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
   double (*clipped_sum)(const double* x, int count, double most);  // of values, each cut at `most`
+  // residual = (x - fitted) weight and its squares, and out = x, cut at +-most, times scale; of lines that are padded to a
+  // multiple of eight.
+  void (*weigh)(const double* x, const double* fitted, const double* weight, int count, double* residual,
+                double* squares);
+  void (*clip)(const double* x, const double* scale, int count, double most, double* out);
 
   // Of rows of a table, `stride` apart, at `places` (count): out (width) = sum_p scale_p row_p, and row_p += scale_p x.
   // scale null for ones, width a multiple of eight.

@@ -112,6 +112,26 @@ double clipped_sum(const double* x, int count, double most) {
   return rest + total(sum[0]) + total(sum[1]);
 }
 
+// residual = (x - fitted) weight and its squares, and below out = x, cut at +-most, times scale: of padded lines.
+void weigh(const double* x, const double* fitted, const double* weight, int count, double* residual, double* squares) {
+  for (int i = 0; i < count; i += kWidth) {
+    const auto at = [i](const double* line) { return *reinterpret_cast<const Part*>(line + i); };
+    const Part of = (at(x) - at(fitted)) * at(weight);
+    *reinterpret_cast<Part*>(residual + i) = of;
+    *reinterpret_cast<Part*>(squares + i) = of * of;
+  }
+}
+
+void clip(const double* x, const double* scale, int count, double most, double* out) {
+  const Part high = most - Part{}, low = -high;
+  for (int i = 0; i < count; i += kWidth) {
+    Part of = *reinterpret_cast<const Part*>(x + i);
+    of = of < low ? low : of;
+    of = high < of ? high : of;
+    *reinterpret_cast<Part*>(out + i) = of * *reinterpret_cast<const Part*>(scale + i);
+  }
+}
+
 // sum_rows and add_to_rows, `wide` blocks of columns.
 template <bool scaled, int wide>
 inline void sum_blocks(const double* table, Offset stride, const Index* places, const double* scale, Offset count,
@@ -270,8 +290,8 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 void set_small(Kernels& to) {
-  to.small = {gram<false>, gram<true>,  multiply,     combine,    project, clipped_sum,
-              sum_rows,    add_to_rows, apply_blocks, rls_update, unpack,  pack};
+  to.small = {gram<false>, gram<true>, multiply,    combine,      project,    clipped_sum, weigh,
+              clip,        sum_rows,   add_to_rows, apply_blocks, rls_update, unpack,      pack};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

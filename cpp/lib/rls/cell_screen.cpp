@@ -47,7 +47,7 @@ bool any_beyond(const double* x, int count, double most) {
 
 CellScreen::CellScreen(const ScreenState& state, int d, Offset largest) : s_(state), d_(d) {
   if (s_.deviation == nullptr) return;
-  const auto entries = static_cast<std::size_t>(largest);
+  const auto entries = static_cast<std::size_t>(padded(static_cast<int>(largest)));
   for (auto* line : {&code_, &step_}) line->resize(static_cast<std::size_t>(padded(d)));
   for (auto* line : {&deviation_, &precision_, &residual_, &squares_, &sizes_}) line->resize(entries);
   places_.reserve(entries);
@@ -110,10 +110,7 @@ void CellScreen::fill_deviations(int m) {
 // Residuals in units of their columns', and their squares.
 void CellScreen::residuals(const RowCode& row) {
   kernels().small.project(row.rows.data(), code_.data(), row.m, row.leading, residual_.data());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(row.m); ++i) {
-    residual_[i] = (row.x[i] - residual_[i]) * precision_[i];
-    squares_[i] = residual_[i] * residual_[i];
-  }
+  kernels().small.weigh(row.x.data(), residual_.data(), precision_.data(), row.m, residual_.data(), squares_.data());
 }
 
 // Deviation of the residuals of a row of m entries by Huber's proposal 2, from one that is no smaller.
@@ -135,8 +132,7 @@ void CellScreen::huber_code(const RowCode& row) {
   const double level = *s_.level;
   if (!any_beyond(squares_.data(), m, kUsual * kUsual * level * level)) return;
   for (int step = 0; step < kMostSteps; ++step) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i)
-      squares_[i] = std::min(std::max(residual_[i], -own_), own_) * deviation_[i];
+    kernels().small.clip(residual_.data(), deviation_.data(), m, own_, squares_.data());
     kernels().small.combine(row.rows.data(), squares_.data(), m, row.leading, step_.data());
     row.solve(step_, step_);
     for (std::size_t k = 0; k < code_.size(); ++k) code_[k] += step_[k];

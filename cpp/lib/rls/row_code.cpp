@@ -9,7 +9,7 @@
 namespace lacunar {
 
 RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
-  const std::size_t side = static_cast<std::size_t>(leading), most = static_cast<std::size_t>(largest);
+  const std::size_t side = static_cast<std::size_t>(leading), most = static_cast<std::size_t>(padded(static_cast<int>(largest)));
   rows.resize(most * side);
   for (auto* line : {&values, &x}) line->resize(most);
   for (auto* square : {&gram, &factor_}) square->resize(side * side);
@@ -19,11 +19,8 @@ RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
 template <class T>
 void RowCode::load(const T* of, int count) {
   m = count;
-  size = 0;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {
-    x[i] = values[i] = static_cast<double>(of[i]);
-    size += x[i] * x[i];
-  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) x[i] = values[i] = static_cast<double>(of[i]);
+  size = dot(x.data(), x.data(), m);
   kernels().small.gram(rows.data(), m, leading, gram.data());
   kernels().small.combine(rows.data(), x.data(), m, leading, right.data());
 }
