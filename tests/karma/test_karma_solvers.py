@@ -263,10 +263,10 @@ def test_the_core_asks_for_the_same_pieces():
         assert losses.has(loss, "slope")
 
 
-def noisy_rows(n, seed=0, d=40):
+def noisy_rows(n, seed=0, d=40, more=2000):
     """Rows of rank 4 with holes, a fifth of whose labels are wrong, and 2,000 more."""
     rng = np.random.default_rng(seed)
-    a = rng.normal(size=(n + 2000, 4))
+    a = rng.normal(size=(n + more, 4))
     X = a @ rng.normal(size=(4, d))
     X[rng.random(X.shape) < 0.7] = np.nan
     y = (a[:, 0] > 0) ^ (rng.random(len(a)) < 0.2)
@@ -287,6 +287,15 @@ def test_many_rows_end_where_rows_held_out_say_so():
     )
     log_loss = -np.log(early.predict_proba(X_new)[np.arange(len(y_new)), y_new.astype(int)]).mean()
     assert log_loss < 0.98 * np.log(2)
+
+
+def test_an_early_end_hinges_little_on_the_order_of_the_rows():
+    X, y, X_new, y_new = (
+        part if part.ndim == 1 else Observed.from_dense(part) for part in noisy_rows(22_000, 3, more=10_000)
+    )
+    scores = [KarmaClassifier(random_state=order).fit(X, y).score(X_new, y_new) for order in range(1, 5)]
+    assert np.ptp(scores) < 0.006  # .008 where the last visits count in full
+    assert np.mean(scores) > KarmaOnlineClassifier(random_state=0).fit(X, y).score(X_new, y_new)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute"])

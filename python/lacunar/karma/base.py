@@ -327,7 +327,7 @@ class KarmaBatch(KarmaBase):
         def report(sweep: int, gap: float) -> None:
             say(self.verbose, "[primal] sweep %d: duality gap met %.3g", sweep, gap)
 
-        fine = self.loss == "squared" or self.tol < _FINE_TOL
+        fine = exact and (self.loss == "squared" or self.tol < _FINE_TOL)
         engine = PrimalModel(
             self.kernel_,
             len(self.mean_),
@@ -365,7 +365,7 @@ class KarmaBatch(KarmaBase):
         options: dict[str, Any],
     ) -> Floats:
         """C grows as long as the rows `left_out` gain by it, and so do the sweeps at the last one; a last sweep has
-        these rows too.
+        these rows too. The weights are the mean of those before and after it: rows visited last weigh less so.
         """
         without = upper.copy()
         without[left_out] *= _LEFT_OUT_WEIGHT
@@ -387,6 +387,7 @@ class KarmaBatch(KarmaBase):
         engine.rho /= best.share
         before = AscentResult(best.coef, np.inf, np.empty(0), np.empty(0), 0, False)
         last = engine.ascend(rows, targets, best.share * upper, before=before, **options | {"max_iter": 1})
+        engine.go_to((best.table + engine.first) / 2)
         self._store_ascent(engine, last, n_iter + 1)
         return values
 

@@ -14,6 +14,7 @@ from lacunar.observed import Observed
 # Shares of C that a fit goes through, each from the solution of the one before, and the most sweeps over the rows.
 PATH = {0.01: 1, 0.1: 2, 1.0: np.inf}
 _FIRST_SWEEPS = 2  # at a share, after which it ends where the one before had a smaller loss
+_FAR = 1.1  # times that loss after one sweep, which a second does not make good
 GAIN = 0.01  # of the loss of rows held out, without which C does not grow
 _SWEEP_GAIN, _PATIENCE = 1e-3, 2  # the same of a sweep, and sweeps in a row without it that end an ascent
 
@@ -38,7 +39,9 @@ class HeldOut:
         self._most = np.inf
 
     def begin(self, sweeps: float, bar: float) -> None:
-        """Begin an ascent of so many sweeps at most, and of two where the loss is then above the `bar`."""
+        """Begin an ascent of so many sweeps at most, of two where the loss is then above the `bar`, and of one where it is
+        far above.
+        """
         self._most = sweeps
         self._sweeps, self._idle, self._least, self._bar = 0, 0, np.inf, bar
 
@@ -50,5 +53,5 @@ class HeldOut:
         self.loss = float(np.average(losses, weights=self._weight))
         self._idle = 0 if self.loss < (1 - _SWEEP_GAIN) * self._least else self._idle + 1
         self._least, self._sweeps = min(self._least, self.loss), self._sweeps + 1
-        late = self._sweeps >= _FIRST_SWEEPS and self._least > self._bar
+        late = self._least > (self._bar if self._sweeps >= _FIRST_SWEEPS else _FAR * self._bar)
         return late or self._sweeps >= self._most or self._idle >= _PATIENCE
