@@ -42,6 +42,7 @@ PoolRule rule_of_pool(const py::dict& options) {
   rule.refit_share = options["refit_share"].cast<double>();
   rule.mixer_variance = options["mixer_variance"].cast<double>();
   rule.correction_variance = options["correction_variance"].cast<double>();
+  rule.trials = options["trials"].cast<int>();
   rule.extra = options["extra"].cast<int>();
   rule.shared_ids = options["shared_ids"].cast<bool>();
   rule.same = options["same"].cast<bool>();

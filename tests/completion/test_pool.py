@@ -436,10 +436,25 @@ def test_ratings_come_back_as_given():
     assert pickle.loads(pickle.dumps(model)).classes_.tolist() == [1, 2, 3, 4, 5]
     named = OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [3], classes=[1, 2, 3, 4, 5])
     assert named.predict_proba([(0, 0)]).shape == (1, 5)
+    with pytest.raises(ValueError, match="at most 127"):
+        OnlineMatrixClassifier(thresholds=np.arange(128.0)).learn_one(0, 0, 3)
     with pytest.raises(ValueError, match="must find 2 to 20 ratings"):
         OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [3])
     with pytest.raises(ValueError, match="ratings must be known"):
         OnlineMatrixClassifier(thresholds="auto").decision_one(0, 0)
+
+
+def test_a_rating_teaches_all_thresholds():
+    """One label says something of every threshold: with much of it unseen at one of them, less is lost than by asking that one alone."""
+    rng = np.random.default_rng(1)
+    i, j = rng.integers(0, 60, 3000), rng.integers(0, 40, 3000)
+    odds = 1.5 * rng.normal(size=60)[i] + 1.5 * rng.normal(size=40)[j] + rng.logistic(size=3000)
+    stars = 1 + (odds[:, None] > [-5.0, -1.5, 0.0, 1.5, 5.0]).sum(axis=1)
+    score = OnlineMatrixClassifier(thresholds=[2, 3, 4, 5, 6]).score_stream((i, j), stars)
+    for k in (0, 4):
+        alone = OnlineMatrixClassifier(thresholds=k + 2).score_stream((i, j), stars)
+        p = np.where(stars >= k + 2, score.probabilities[:, k], 1 - score.probabilities[:, k])
+        assert -np.log(p).mean() < 0.97 * alone.loss
 
 
 def test_thresholds_may_be_cut_and_saved_anywhere(tmp_path):
@@ -471,6 +486,34 @@ def test_spread_refits_are_those_of_the_formulas(share):
     y = np.where(rng.normal(size=30)[i] + rng.normal(size=20)[j] + rng.normal(size=1000) > 0, 1, -1)
     _, each = run(core([{}], 30, 20, refit_share=share), i, j, y)
     np.testing.assert_allclose(each[:, 3], twin.refitted_biases(i, j, y, share), rtol=1e-9)
+
+
+def of_several_trials(trials=4, n=400):
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 12, (2, n))
+    p = 1 / (1 + np.exp(-rng.normal(size=12)[i] - rng.normal(size=12)[j]))
+    return i, j, 2 * rng.binomial(trials, p) - trials
+
+
+def test_labels_of_several_trials_weigh_as_many():
+    i, j, y = of_several_trials()
+    pool = core([{}], trials=4, refit_share=0.02)
+    out, each = run(pool, i, j, y)
+    np.testing.assert_allclose(each[:, 3], twin.refitted_biases(i, j, y, 0.02, trials=4), rtol=1e-9)
+    state, reached = pool.state(True), (4 + y) // 2
+    np.testing.assert_array_equal(state["row_counts"].reshape(12, 2)[:, 1], np.bincount(i, reached, 12))
+    np.testing.assert_array_equal(state["seen_labels"], y)
+    gain = y / 2 * np.log(out / (1 - out)) + 2 * np.log(out * (1 - out))
+    best = (y[:, None] / 2 * np.log(each / (1 - each)) + 2 * np.log(each * (1 - each))).sum(axis=0).max()
+    assert best - gain.sum() < np.log(each.shape[1]) + np.log(len(y) + 1)  # the hedge's bound
+
+
+def test_a_cell_counts_every_trial():
+    """The expert of the same pair, after one label of four trials on a pair, has seen four."""
+    pool = core([{"refit": False}], trials=4)
+    cell = np.zeros(30, int)
+    _, each = run(pool, cell, cell, np.full(30, 2))
+    assert abs(each[-1, 4] - 0.75) < 0.01
 
 
 def test_no_trial_waits_for_a_whole_refit():

@@ -7,13 +7,17 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def moment_step(mean, P, h, y):
-    """One step of assumed density filtering of a logistic model: P(y = 1) before it, mean and covariance after it."""
+def moment_step(mean, P, h, y, trials=1):
+    """One step of assumed density filtering of a logistic model: P(y = 1) before it, mean and covariance after it. Of several trials y is the sum."""
     z, variance = mean @ h, h @ P @ h
     kappa = 1 / np.sqrt(1 + np.pi / 8 * variance)
     p = sigmoid(kappa * z)
-    g = P @ h
-    return p, mean + kappa * ((y > 0) - p) * g, P - kappa**2 * max(p * (1 - p), 1e-4) * np.outer(g, g)
+    g, curvature = P @ h, kappa**2 * max(p * (1 - p), 1e-4)
+    precision = (
+        trials * curvature / (1 - curvature * variance)
+    )  # a Gaussian observation of which would take as much off
+    share = precision / (1 + precision * variance) / curvature
+    return p, mean + share * kappa * (((trials + y) / 2 / trials) - p) * g, P - share * curvature * np.outer(g, g)
 
 
 def biases(i, j, y, noise=0.0):
@@ -85,14 +89,14 @@ def fixed_share(chances, y):
     return out, w
 
 
-def refitted_biases(i, j, y, share, first=32, growth=1.25, sweeps=8):
+def refitted_biases(i, j, y, share, first=32, growth=1.25, sweeps=8, trials=1):
     """`biases` whose posterior is refitted at trial `first` and whenever the stream has grown by `growth`, spread over a `share` of the trials so far: P(y = 1) of every trial before its label."""
     blocks, lists, priors, out = ({}, {}, {"all": (0.0, 1.0)}), ({}, {}), [1.0, 1.0], []
     refit, credit, quota, due = iter(()), 0.0, 0.0, first
     for n, (r, c, label) in enumerate(zip(i, j, y, strict=True), 1):
         at = ((0, r), (1, c), (2, "all"))
         mean, variance = np.transpose([blocks[s].get(v, (0.0, priors[min(s, 1)])) for s, v in at])
-        p, mean, P = moment_step(mean, np.diag(variance), np.ones(3), label)
+        p, mean, P = moment_step(mean, np.diag(variance), np.ones(3), label, trials)
         out.append(p)
         for (s, v), m, new in zip(at, mean, np.diag(P), strict=True):
             blocks[s][v] = m, new
@@ -100,7 +104,7 @@ def refitted_biases(i, j, y, share, first=32, growth=1.25, sweeps=8):
         lists[1].setdefault(c, []).append((r, label))
         if n >= due and not quota:
             due, credit = np.ceil(due * growth), 0.0
-            refit = _sweeps(blocks, lists, priors, sweeps)
+            refit = _sweeps(blocks, lists, priors, sweeps, trials)
             work = sweeps * (2 + 2 * 81 * n + 21 * (len(blocks[0]) + len(blocks[1]))) + -(-sweeps // 4) * (22 + 81 * n)
             quota = work / max(1, np.ceil(share * n))
         credit += quota
@@ -110,7 +114,7 @@ def refitted_biases(i, j, y, share, first=32, growth=1.25, sweeps=8):
     return np.array(out)
 
 
-def _sweeps(blocks, lists, priors, sweeps):
+def _sweeps(blocks, lists, priors, sweeps, trials):
     """Coordinate ascent of Jaakkola and Jordan's bound over rows and columns, and the constant in every fourth sweep; after each piece its work. Observations may come in between."""
     for sweep in range(sweeps):
         for side in (0, 1):
@@ -121,7 +125,7 @@ def _sweeps(blocks, lists, priors, sweeps):
                 while v is not None:
                     other, label = lists[side][v][seen]
                     known = blocks[2]["all"][0] + blocks[1 - side][other][0]
-                    w = _bound(known + blocks[side][v][0])
+                    w = trials * _bound(known + blocks[side][v][0])
                     H, b, seen, work = H + w, b + 0.5 * label - w * known, seen + 1, 81
                     if seen == len(lists[side][v]):
                         blocks[side][v] = b / H, 1 / H
@@ -137,7 +141,7 @@ def _sweeps(blocks, lists, priors, sweeps):
             while v is not None:
                 other, label = lists[0][v][seen]
                 known = blocks[0][v][0] + blocks[1][other][0]
-                w = _bound(known + blocks[2]["all"][0])
+                w = trials * _bound(known + blocks[2]["all"][0])
                 H, b, seen = H + w, b + 0.5 * label - w * known, seen + 1
                 v = None if seen == len(lists[0][v]) else v
                 yield 81

@@ -115,6 +115,14 @@ void solve(double* H, const double* b, Size d, double* mean, double* P) {
 
 }  // namespace
 
+// Several trials of one observation come at once: as often the precision that the curvature of one stands for.
+LogisticStep logistic_step(double odds, double variance, double y, int trials) {
+  const double kappa = 1 / std::sqrt(1 + kPi8 * variance), p = 1 / (1 + std::exp(-kappa * odds));
+  const double slope = kappa * (.5 * (1 + y / trials) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  const double times = trials / (1 + (trials - 1) * curvature * variance);
+  return {times * slope, times * curvature};
+}
+
 void TrialFeatures::push(const double* f) {
   if (width_ > 1) {
     if (size_ == kChunk * static_cast<Offset>(chunks_.size()))
@@ -261,9 +269,7 @@ double Bilinear::variance(const double* x, const double* y) {
 }
 
 void Bilinear::learn(double y) {
-  const double kappa = 1 / std::sqrt(1 + kPi8 * variance_);
-  const double p = 1 / (1 + std::exp(-kappa * z_));
-  const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  const auto [slope, curvature] = logistic_step(z_, variance_, y, rule_.trials);
   const int G = global_dim();
   step(s_.global.data(), s_.global.data() + G, gf_.data(), G, slope, curvature, 0);
   for (const int side : {0, 1}) {
@@ -306,7 +312,7 @@ PairKnown Bilinear::seen_pair(int side, Index vertex, const Observation& seen, c
 
 // The weight of an observation, from the mean of z and its square: by the mean alone where doubt is 0.
 double Bilinear::weight(double z, const PairKnown& pair, const double* x, const double* y) {
-  return bound_weight(rule_.doubt == 0 ? std::abs(z) : std::sqrt(z * z + doubted(pair, x, y)));
+  return rule_.trials * bound_weight(rule_.doubt == 0 ? std::abs(z) : std::sqrt(z * z + doubted(pair, x, y)));
 }
 
 // Work is counted in products of a block of d numbers; to look up an observation costs as much as 80 of them (timed).
@@ -413,7 +419,7 @@ bool Bilinear::plain() const {
 // work of a stream, which is twice as fast where the compiler knows the number of factors.
 template <int kRank, bool kDoubt>
 double Bilinear::plain_weight(double z, Index i, Index j) const {
-  if constexpr (!kDoubt) return bound_weight(std::abs(z));
+  if constexpr (!kDoubt) return rule_.trials * bound_weight(std::abs(z));
   constexpr int d = 1 + kRank;
   const double *x = s_.rows.data() + i * stride(0), *y = s_.cols.data() + j * stride(1);
   const double *P = x + 1 + d, *Q = y + 1 + d;
@@ -429,7 +435,7 @@ double Bilinear::plain_weight(double z, Index i, Index j) const {
   double spread = s_.global[1] + form(P, y) + form(Q, x);
   for (int k = 1; k < d; ++k)
     for (int l = 1; l < d; ++l) spread += rule_.doubt * P[k * d + l] * Q[k * d + l];
-  return bound_weight(std::sqrt(z * z + spread));
+  return rule_.trials * bound_weight(std::sqrt(z * z + spread));
 }
 
 template <int kRank, bool kDoubt>

@@ -66,13 +66,14 @@ CellCounts::Pair CellCounts::of(Index i, Index j) const {
   return part.keys[at] < 0 ? Pair{0, 0} : part.counts[at];
 }
 
-void CellCounts::add(Index i, Index j, double y) {
+void CellCounts::add(Index i, Index j, int negative, int positive) {
   Part& part = parts_[part_of(key_of(i, j))];
   if (2 * (part.used + 1) > part.keys.size()) part.grow();
   const std::size_t at = part.place(key_of(i, j));
   part.used += part.keys[at] < 0;
   part.keys[at] = key_of(i, j);
-  ++(y > 0 ? part.counts[at].positive : part.counts[at].negative);
+  part.counts[at].negative += negative;
+  part.counts[at].positive += positive;
 }
 
 // -- shared ids ------------------------------------------------------------------------------------------------------
@@ -161,6 +162,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (const int side : {0, 1}) count_stride_[side] = 2 * (1 + group_total_[1 - side]);
   if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
   for (auto& form : rule_.bilinear) {
+    form.trials = rule_.trials;
     const int n_products = (1 + sides_[0].d) * (1 + sides_[1].d);
     form.pair_features = form.linked     ? SharedIds::kFeatures - 1
                          : form.products ? n_products - 1
@@ -216,7 +218,8 @@ void PairPool::grow(int side, const PoolSide& more) {
 }
 
 double PairPool::rate(const double* counts, double prior) const {
-  return (counts[1] + rule_.smoothing * prior) / (counts[0] + counts[1] + rule_.smoothing);
+  const double smoothing = rule_.trials * rule_.smoothing;
+  return (counts[1] + smoothing * prior) / (counts[0] + counts[1] + smoothing);
 }
 
 // Majorities: of all, of the column, of the row, by groups.
@@ -231,7 +234,7 @@ void PairPool::count_experts(Index i, Index j) {
   for (const int side : {0, 1})
     if (!sides_[side].indptr.empty())
       odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
-  const double n_row = row[0] + row[1], n_col = col[0] + col[1];
+  const double n_row = (row[0] + row[1]) / rule_.trials, n_col = (col[0] + col[1]) / rule_.trials;
   bucket_ = 4 * bucket_of(n_row) + bucket_of(n_col);
   novelty_ = (n_row < 1 && row_id_ < 0) + 2 * (n_col < 1 && col_id_ < 0);  // shared ids are known from the other side
 }
@@ -443,8 +446,7 @@ double PairPool::probability(Index i, Index j, const double* extra, Mirrored mir
 void PairPool::learn_mixer(int k, double y) {
   const int d = mixer_dim_;
   double* mean = mixer(k, k == 0 ? novelty_ : bucket_);
-  const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
-  const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  const auto [slope, curvature] = logistic_step(mixed_[k], spread_[k], y, rule_.trials);
   const double* gain = gain_[k].data();
   for (int a = 0; a < d; ++a) {
     const double scaled = curvature * gain[a];
@@ -457,11 +459,12 @@ void PairPool::learn_mixer(int k, double y) {
 void PairPool::learn_hedge(double y) {
   const auto E = static_cast<double>(hedged());
   const double share = 1 / (static_cast<double>(s_.seen.size()) + 2);
-  const double all = y > 0 ? mixture_ : 1 - mixture_;
+  const double positive = .5 * (rule_.trials + y), negative = .5 * (rule_.trials - y);
   double top = -1e300, sum = 0;
   for (std::size_t e = 0; e < chance_.size(); ++e) {
-    const double p = std::isnan(chance_[e]) ? all : y > 0 ? chance_[e] : 1 - chance_[e];
-    s_.log_weights[e] += std::log(p);
+    const double p = std::isnan(chance_[e]) ? mixture_ : chance_[e];
+    if (positive > 0) s_.log_weights[e] += positive * std::log(p);
+    if (negative > 0) s_.log_weights[e] += negative * std::log(1 - p);
     top = std::max(top, s_.log_weights[e]);
   }
   for (double& w : s_.log_weights) sum += std::exp(w - top);
@@ -472,12 +475,15 @@ void PairPool::learn_hedge(double y) {
 }
 
 void PairPool::learn_counts(Index i, Index j, double y) {
-  const int label = y > 0;
+  const double labels[2] = {.5 * (rule_.trials - y), .5 * (rule_.trials + y)};
   double* row = s_.rows.data() + i * count_stride_[0];
   double* col = s_.cols.data() + j * count_stride_[1];
-  s_.global[static_cast<std::size_t>(label)] += 1;
-  row[label] += 1;
-  col[label] += 1;
+  const auto add = [&](double* counts) {
+    for (const int label : {0, 1}) counts[label] += labels[label];
+  };
+  add(s_.global.data());
+  add(row);
+  add(col);
   for (const int side : {0, 1}) {
     const PoolSide& at = sides_[side];
     double* counts = side == 0 ? col : row;
@@ -485,7 +491,7 @@ void PairPool::learn_counts(Index i, Index j, double y) {
     Offset first = 1;
     for (std::size_t g = 0; g < at.levels.size(); ++g) {
       const Index level = at.groups[static_cast<std::size_t>(member) * at.levels.size() + g];
-      if (level >= 0) counts[2 * (first + level) + label] += 1;
+      if (level >= 0) add(counts + 2 * (first + level));
       first += at.levels[g];
     }
   }
@@ -507,6 +513,10 @@ void PairPool::learn_shared(Index i, Index j, double y) {
   shared_ids_.link(row_id_, col_id_, y);
 }
 
+void PairPool::count_cell(CellCounts& cells, Index i, Index j, double y) const {
+  cells.add(i, j, static_cast<int>(rule_.trials - y) / 2, static_cast<int>(rule_.trials + y) / 2);
+}
+
 void PairPool::learn(Index i, Index j, double y) {
   learn_hedge(y);
   for (int k = 0; k < kMixers; ++k) learn_mixer(k, y);
@@ -514,18 +524,18 @@ void PairPool::learn(Index i, Index j, double y) {
     if (!model.rule().mirrored) model.learn(y);
   learn_counts(i, j, y);
   learn_shared(i, j, y);
-  cells_.add(i, j, y);
+  count_cell(cells_, i, j, y);
   list(s_.seen.size(), i, j, y);
   features_.push(f_.data());
   s_.seen.i.push_back(i);
   s_.seen.j.push_back(j);
-  s_.seen.y.push_back(y > 0 ? 1 : -1);
+  s_.seen.y.push_back(static_cast<std::int8_t>(y));
   refit();
 }
 
 // Notes a trial at its vertices.
 void PairPool::list(Offset trial, Index i, Index j, double y) {
-  const std::int8_t label = y > 0 ? 1 : -1;
+  const auto label = static_cast<std::int8_t>(y);
   lists_[0][static_cast<std::size_t>(i)].push_back({trial, j, label});
   lists_[1][static_cast<std::size_t>(j)].push_back({trial, i, label});
   if (!rule_.shared_ids) return;
@@ -613,7 +623,7 @@ void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, co
 
 void PairPool::remember(PairHistory seen) {
   CellCounts cells;
-  for (std::size_t t = 0; t < seen.y.size(); ++t) cells.add(seen.i[t], seen.j[t], seen.y[t]);
+  for (std::size_t t = 0; t < seen.y.size(); ++t) count_cell(cells, seen.i[t], seen.j[t], seen.y[t]);
   s_.seen = std::move(seen);
   cells_ = std::move(cells);
   relink();

@@ -56,14 +56,16 @@ class OnlineMatrixClassifier(PairClassifier):
 
     Notes
     -----
-    Experts are majorities, biases, low rank, features, neighbours, and products of the modes of
-    rows and columns where both are graphs or kernels, mixed and hedged in log loss. The pool's log
-    loss exceeds that of its best expert by at most log E + log(T + 1) over T trials, and that of
-    the best sequence of experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster
-    and Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is
-    mixable with step 1. Its y_bar is 2 P(y = 1) - 1. Low-rank experts are refitted from all pairs
-    seen at growing times, a little at every one of the pairs that follow, so that memory is that of
-    the pairs and no pair of a long stream waits for a refit.
+    With several thresholds a pool of its own learns which share of them a pair reaches, and its
+    answer is one more expert at every threshold: a rating teaches all of them. Experts are
+    majorities, biases, low rank, features, neighbours, and products of the modes of rows and
+    columns where both are graphs or kernels, mixed and hedged in log loss. The pool's log loss
+    exceeds that of its best expert by at most log E + log(T + 1) over T trials, and that of the
+    best sequence of experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster and
+    Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is mixable
+    with step 1. Its y_bar is 2 P(y = 1) - 1. Low-rank experts are refitted from all pairs seen at
+    growing times, a little at every one of the pairs that follow, so that memory is that of the
+    pairs and no pair of a long stream waits for a refit.
 
     Examples
     --------

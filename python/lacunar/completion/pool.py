@@ -32,9 +32,10 @@ _MOST_LEVELS = 64  # of a category that has majorities of its own
 _MOST_NUMBERS = 2**24  # of one expert's covariances at the beginning: 128 MB
 _DIFFUSION = 5.0
 _PRODUCT_VARIANCE = 4.0  # of the coefficients of products of features
+_MOST_TASKS = 127  # the pool of their share keeps a label in a byte
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "mixer_variance": 0.2,
+    "trials": 1, "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "mixer_variance": 0.2,
     "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {
@@ -279,9 +280,15 @@ def _most_features(others: int) -> int:
 
 
 class PoolModel(PairModel):
-    """A pool for every task (threshold), on one table of ids a side."""
+    """A pool for every task (threshold), on one table of ids a side.
+
+    Of several thresholds a first pool learns which share of them is reached: one label says something of all of them,
+    and what it predicts is an expert of the pools of the thresholds.
+    """
 
     def __init__(self, options: Any, n_tasks: int) -> None:
+        if n_tasks > _MOST_TASKS:
+            raise ValueError(f"thresholds must be at most {_MOST_TASKS}; got {n_tasks}. Keep fewer of them.")
         self._begin(options)
         rows, cols = self._tables = self.rows, self.cols
         self.side_features = [
@@ -301,14 +308,16 @@ class PoolModel(PairModel):
         experts = bilinear_experts(features=features, products=products, same=self._same, shared_ids=self._shared_ids)
         options = {
             **_RULE,
-            "extra": int(n_tasks > 1),
+            "extra": 2 if n_tasks > 1 else 0,
             "same": self._same,
             "shared_ids": self._shared_ids,
             "bilinear": list(experts.values()),
         }
         self._sizes = self._sizes_now()
         tables = [side.plain(0, size) for side, size in zip(self.side_features, self._sizes, strict=True)]
-        self.pools = [_core.PairPool(options, *tables) for _ in range(n_tasks)]
+        self._trials = [n_tasks, *[1] * n_tasks] if n_tasks > 1 else [1]
+        self.pools = [_core.PairPool(options | {"trials": trials}, *tables) for trials in self._trials]
+        self.task_pools = self.pools[-n_tasks:]
         self._directions = [side.n_directions for side in self.side_features]  # that the pools know of
         self._named = [len(table.number) for table in self._tables]
         self._mirror(self._tables[0].number)
@@ -330,7 +339,7 @@ class PoolModel(PairModel):
             *votes,
             *experts,
             "same pair",
-            *(["lower threshold"] * (n_tasks > 1)),
+            *(["lower threshold", "share of thresholds"] if n_tasks > 1 else []),
             "mixture",
             "mixture by counts",
         ]
@@ -378,16 +387,11 @@ class PoolModel(PairModel):
         i, j = self._vertices_one(pair, policy)
         self._grow()
         mirrored = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
-        scores = np.empty(len(self.pools))
+        p = np.empty((len(self.pools), 1))
         for k, pool in enumerate(self.pools):
-            scores[k] = 2 * pool.ask_one(i, j, *mirrored, self.odds_of_lower(k, scores)) - 1
+            p[k] = pool.ask_one(i, j, *mirrored, self.outside_odds(k, p)[0].tolist())
+        scores: Floats = self.task_scores(p)[0]
         return scores
-
-    def odds_of_lower(self, k: int, scores: Sequence[float] | Floats) -> list[float]:
-        """Log-odds of the task before, of its score in `scores` (L,); none where there is one task."""
-        if len(self.pools) == 1:
-            return []
-        return [float(_log_odds(0.5 * (1.0 + np.asarray(scores[k - 1 : k])))[0]) if k else float("nan")]
 
     def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
         """Vertices (n,) on the other side of ids that were never learned on this one; -1 for all other ids."""
@@ -408,21 +412,25 @@ class PoolModel(PairModel):
         i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in self._vertices(pairs, policy))
         self._grow()
         mirrored = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
-        scores = np.empty((len(i), len(self.pools)))
+        p = np.empty((len(self.pools), len(i)))
         for k, pool in enumerate(self.pools):
-            out = np.empty(len(i))
-            pool.ask(i, j, *mirrored, self.outside_odds(k, scores[:, k - 1]), out)
-            scores[:, k] = 2 * out - 1
+            pool.ask(i, j, *mirrored, self.outside_odds(k, p), p[k])
+        return self.task_scores(p)
+
+    def task_scores(self, p: Floats) -> Floats:
+        """2 P(y = 1) - 1 of every task (n, L), from the answers of all pools (pools, n)."""
+        scores: Floats = 2 * p[-len(self.task_pools) :].T - 1
         return scores
 
-    def outside_odds(self, k: int, lower: Floats) -> Floats:
-        """Log-odds (n, E) of experts from outside the core: where tasks are several the one before, of its scores; nan
-        in the first.
+    def outside_odds(self, k: int, p: Floats) -> Floats:
+        """Log-odds (n, E) of experts from outside the core in pool k, from the answers (pools, n) of those before it:
+        where tasks are several the lower threshold, then the share of thresholds; nan where there is none.
         """
-        extra = np.full((len(lower), int(len(self.pools) > 1)), np.nan)
-        if k:
-            extra[:, 0] = _log_odds(0.5 * (1.0 + lower))
-        return extra
+        if len(self.pools) == 1:
+            return np.empty((p.shape[1], 0))
+        lower = _log_odds(p[k - 1]) if k > 1 else np.full(p.shape[1], np.nan)
+        share = _log_odds(p[0]) if k > 0 else np.full(p.shape[1], np.nan)
+        return np.column_stack([lower, share])
 
     # -- learning
     # -------------------------------------------------------------------------------------------------------
@@ -431,11 +439,12 @@ class PoolModel(PairModel):
         """One pair with labels y (L,)."""
         i, j = self._vertices_one(pair, "learn")
         self._grow()
-        return OnePoolTrial(self, i, j, y)
+        return OnePoolTrial(self, i, j, [sum(y), *y] if len(self.pools) > 1 else y)
 
     def batch(self, pairs: Pairs, y: Floats, *, values: bool) -> PoolBatch:
         """Pairs with labels y (n, L)."""
-        batch = PoolBatch(self, self._vertices(pairs, "learn"), y)
+        labels = np.column_stack([y.sum(axis=1), y]) if len(self.pools) > 1 else y
+        batch = PoolBatch(self, self._vertices(pairs, "learn"), labels)
         self._grow()
         return batch
 
@@ -477,11 +486,11 @@ class PoolModel(PairModel):
     @property
     def weights(self) -> Floats:
         """Shares of experts and mixtures, (L, E)."""
-        return np.array([pool.weights() for pool in self.pools])
+        return np.array([pool.weights() for pool in self.task_pools])
 
     def path(self) -> tuple[NDArray[np.int64], Floats]:
         """Trials (T,) at which the weights were written down, and the weights, (T, L, E)."""
-        paths = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.pools]
+        paths = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.task_pools]
         return paths[0][:, 0].astype(np.int64), np.stack([path[:, 1:] for path in paths], axis=1)
 
     # -- state
@@ -508,11 +517,11 @@ class PoolModel(PairModel):
         """Pools over features turned as in a whole state, each part of which is checked against them."""
         for side, part in zip(self.side_features, state["side_features"], strict=True):
             side.take(part)
-        self._make_pools(len(self.pools))
-        for pool, part in zip(self.pools, state["pools"], strict=True):
-            self._check_pool(pool, part, int(state["n_seen"]))
+        self._make_pools(len(self.task_pools))
+        for pool, trials, part in zip(self.pools, self._trials, state["pools"], strict=True):
+            self._check_pool(pool, trials, part, int(state["n_seen"]))
 
-    def _check_pool(self, pool: _core.PairPool, state: Mapping[str, Any], n: int) -> None:
+    def _check_pool(self, pool: _core.PairPool, trials: int, state: Mapping[str, Any], n: int) -> None:
         """Every array of a state, of n trials, that comes out of a file."""
         begun = pool.state(False)
         rules: dict[str, Rule] = {
@@ -531,8 +540,8 @@ class PoolModel(PairModel):
         }
         check_parts(state, rules, "a state of a pool", sizes)
         labels, path = state["seen_labels"], state["path"]
-        if labels.dtype != np.int8 or labels.shape != (n,) or not np.isin(labels, (-1, 1)).all():
-            raise ValueError(f"labels of a state must be {n} of -1 or 1; they are not. Take it again.")
+        if labels.dtype != np.int8 or labels.shape != (n,) or not np.isin(labels, range(-trials, trials + 1, 2)).all():
+            raise ValueError(f"labels of a state must be {n} sums of {trials} signs; they are not. Take it again.")
         if (
             path.dtype != np.float64
             or path.ndim != 1
@@ -549,7 +558,8 @@ class OnePoolTrial(OneTrial):
 
     def __init__(self, model: PoolModel, i: int, j: int, y: Sequence[float]) -> None:
         super().__init__(model, i, j, y)
-        self._scores, self._begun = [0.0] * len(y), model.pools[0].n_seen  # that of every pool between two trials
+        self._p = np.zeros((len(y), 1))  # P(y = 1) of every pool
+        self._begun = model.pools[0].n_seen  # that of every pool between two trials
         self._due = model.has_growing_kernel
 
     def run(self) -> None:
@@ -559,21 +569,21 @@ class OnePoolTrial(OneTrial):
 
     def keep(self) -> None:
         """See `Steps`."""
-        pools, scores, y = self._model.pools, self._scores, self._y
+        pools = self._model.pools
         if self._due:  # what it opens is of no use to others
             self._model.open(*self._pair)
         elif pools[0].n_seen == self._begun:
             return
-        wrong = False
         for k, pool in enumerate(pools):
             if pool.n_seen == self._begun:
                 self._learn(k, pool)
-            scores[k] = score = 2 * pool.mixture - 1
-            wrong = wrong or (score >= 0) != (y[k] > 0)
-        self._count(True, wrong)
+            self._p[k] = pool.mixture
+        signs = self._y[-len(self._model.task_pools) :]
+        wrong = (self._model.task_scores(self._p)[0] >= 0) != (np.array(signs) > 0)
+        self._count(True, bool(wrong.any()))
 
     def _learn(self, task: int, pool: _core.PairPool) -> None:
-        within_row(pool.learn_one, *self._pair, self._y[task], self._model.odds_of_lower(task, self._scores))
+        within_row(pool.learn_one, *self._pair, self._y[task], self._model.outside_odds(task, self._p)[0].tolist())
 
 
 class PoolBatch(Batch):
@@ -583,18 +593,19 @@ class PoolBatch(Batch):
 
     def trials(self) -> Trials:
         """What was predicted."""
-        scores = 2 * self._answers.T - 1
+        scores = self._model.task_scores(self._answers)
         return Trials(scores, self._model.probabilities(scores), self._updated, self._wrong)
 
     def _learn(self, task: int, start: int, stop: int) -> None:
         part = slice(start, stop)
-        extra = self._model.outside_odds(task, 2 * self._answers[task - 1, part] - 1)
+        extra = self._model.outside_odds(task, self._answers[:, part])
         arrays = self._i[part], self._j[part], self._labels[task, part], extra, self._answers[task, part]
         within_row(self._model.pools[task].run, *arrays, None)
 
     def _note(self, start: int, stop: int) -> None:
-        positive = 2 * self._answers[:, start:stop] - 1 >= 0
-        self._wrong[start:stop] = (positive != (self._labels[:, start:stop] > 0)).any(axis=0)
+        positive = self._model.task_scores(self._answers[:, start:stop]) >= 0
+        signs = self._labels[-positive.shape[1] :, start:stop].T
+        self._wrong[start:stop] = (positive != (signs > 0)).any(axis=1)
 
     def _cuts(self) -> NDArray[np.int64]:
         return self._model.first_trials(self._i, self._j)

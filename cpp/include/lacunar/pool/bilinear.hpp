@@ -12,6 +12,7 @@ namespace lacunar {
 
 struct BilinearRule {
   int rank = 0;
+  int trials = 1;  // of an observation, whose label is the positive ones less the negative ones
   bool row_bias = true, col_bias = true, features = false;
   int pair_features = 0;                                  // so many of f_ij, which always begins with a 1
   double bias = 1, factor = 1, feature = .5, global = 1;  // variances at the beginning
@@ -38,7 +39,7 @@ struct BilinearState {
 
 struct PairHistory {
   std::vector<Index> i, j;
-  std::vector<std::int8_t> y;  // -1 and 1
+  std::vector<std::int8_t> y;  // -1 and 1; -trials to trials where they are several
 
   Offset size() const { return static_cast<Offset>(y.size()); }
 };
@@ -85,6 +86,13 @@ struct RefitState {
   void resize(int dim);
 };
 
+// A step of assumed density filtering: mean += slope P h, P -= curvature P h h^T P, where the log-odds h . mean have
+// this variance.
+struct LogisticStep {
+  double slope, curvature;
+};
+LogisticStep logistic_step(double odds, double variance, double y, int trials);
+
 class Bilinear {
  public:
   Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64_t salt);
@@ -93,7 +101,7 @@ class Bilinear {
   void resize(Offset n_rows, Offset n_cols);
   // Log-odds with their uncertainty: z / sqrt(1 + pi var(z) / 8). O(d^2).
   double odds(const PairKnown& pair);
-  // y = 1 or -1 of the pair that was asked last, by moment matching: one step of assumed density filtering. O(d^2).
+  // The label of the pair that was asked last, by moment matching: one step of assumed density filtering. O(d^2).
   void learn(double y);
   // A refit is variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by
   // EM. This does about `budget` of its work in place, and returns what it did; the last sweep ends with

@@ -26,6 +26,7 @@ struct PoolSide {
 
 struct PoolRule {
   std::vector<BilinearRule> bilinear;
+  int trials = 1;              // of an observation, see BilinearRule
   double smoothing = 1;        // observations that the coarser count is worth
   double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
@@ -44,7 +45,7 @@ class CellCounts {
     std::int32_t negative, positive;
   };
   Pair of(Index i, Index j) const;
-  void add(Index i, Index j, double y);
+  void add(Index i, Index j, int negative, int positive);
 
  private:
   struct Part {
@@ -120,7 +121,7 @@ class PairPool {
   };
   // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
   double probability(Index i, Index j, const double* extra, Mirrored mirrored);
-  // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
+  // Observations in order, y = 1 or -1 (of several trials the positive less the negative ones): P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
   // null. Where memory ends within a trial, the pool is of no more use.
   void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
            double* chances);
@@ -156,6 +157,7 @@ class PairPool {
   void mix();
   void learn(Index i, Index j, double y);
   void learn_counts(Index i, Index j, double y);
+  void count_cell(CellCounts& cells, Index i, Index j, double y) const;
   void learn_mixer(int k, double y);
   void learn_hedge(double y);
   void begin_refit();
