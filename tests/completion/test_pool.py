@@ -444,6 +444,20 @@ def test_ratings_come_back_as_given():
         OnlineMatrixClassifier(thresholds="auto").decision_one(0, 0)
 
 
+def test_no_rating_is_ruled_out_and_many_ratings_cost_no_more_than_an_even_guess():
+    """Where the thresholds' own answers contradict each other, in a stream of few pairs and many ratings."""
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 12, (2, 400))
+    stars = 1 + (i // 3 + j // 3 + rng.integers(0, 4, 400)) % 10
+    score = OnlineMatrixClassifier(thresholds="auto").score_stream((i, j), stars)
+    assert (np.diff(score.probabilities, axis=1) > 0).any()
+    assert score.loss < np.log(10)
+    model = OnlineMatrixClassifier(thresholds="auto").fit((i, j), stars)
+    probabilities = model.predict_proba((i, j))
+    assert probabilities.min() > 0.001
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
 def test_a_rating_teaches_all_thresholds():
     """One label says something of every threshold: with much of it unseen at one of them, less is lost than by asking that one alone."""
     rng = np.random.default_rng(1)

@@ -21,6 +21,7 @@ from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, 
 
 Labels = NDArray[Any]
 MOST_LEVELS = 20  # of ratings, each of which but the first is a question of its own
+_LEAST_SHARE = 0.05  # of probability that several classes have in even parts at least
 _LEARNED = ("_engine", "state_", "classes_", "settled_")
 _PLAIN = (bool, int, float, str)  # labels whose signs are kept
 
@@ -744,10 +745,17 @@ def _two_classes(target: Labels) -> Coding:
 
 
 def class_probabilities(reached: Floats) -> Floats:
-    """P of each class (n, L + 1) from P of reaching each threshold (n, L), made to fall with the threshold."""
-    falling = np.minimum.accumulate(reached, axis=1)
-    bounds = np.column_stack([np.ones(len(falling)), falling, np.zeros(len(falling))])
-    probabilities: Floats = bounds[:, :-1] - bounds[:, 1:]
+    """P of each class (n, L + 1) from P of reaching each threshold (n, L).
+
+    Thresholds are learned apart, so that P may rise from one to the next: no class has less than a small share.
+    """
+    n, L = reached.shape
+    bounds = np.column_stack([np.ones(n), reached, np.zeros(n)])
+    falls: Floats = bounds[:, :-1] - bounds[:, 1:]
+    if L == 1:
+        return falls
+    falls = np.maximum(falls, _LEAST_SHARE / (L + 1))
+    probabilities: Floats = falls / falls.sum(axis=1, keepdims=True)
     return probabilities
 
 
