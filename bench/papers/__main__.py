@@ -3,14 +3,13 @@
 Each experiment writes NAME.md (a table, what the paper says, what we find) and NAME.png into DIR; an interrupted run goes on where it
 was. At full size it writes the record of its table, its picture and the table of claims, and puts them on the pages of docs/measured.
 With --quick, sizes fit into CI; the exit status is 1 where a trend does not hold. `check` computes one cell of every recorded table again and
-compares it with the record. `judge` makes the verdicts of recorded tables again by the rules of today, where they are read off the table.
+compares it with the record. `--only TEXT` computes the cells whose names contain it, and puts their rows into the recorded table. `judge` makes the verdicts of recorded tables again by the rules of today, where they are read off the table.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import shutil
 import sys
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.papers._report import HEADER, Report, read_table
+from bench.papers._report import HEADER, Report, read_table, table
 from bench.papers._run import Cell, Run, Unavailable, plain
 from bench.tools import records
 
@@ -64,7 +63,17 @@ def carry_out(name: str, options: argparse.Namespace) -> bool:
     """Whether every trend holds."""
     started = time.perf_counter()
     print(f"== {name}: {EXPERIMENTS[name]}", flush=True)
-    run = Run(name, options.quick, options.out, options.jobs, options.fresh, options.seeds, options.long)
+    run = Run(
+        name,
+        options.quick,
+        options.out,
+        options.jobs,
+        options.fresh,
+        options.seeds,
+        options.long,
+        options.only,
+        options.hours,
+    )
     try:
         report = module_of(name).run(run)
     except Unavailable as reason:
@@ -73,7 +82,7 @@ def carry_out(name: str, options: argparse.Namespace) -> bool:
     (options.out / f"{name}.md").write_text(report.markdown(), encoding="utf-8")
     print(f"\n{report.markdown()}\n{name} took {time.perf_counter() - started:.0f} s\n", flush=True)
     if not options.quick and options.seeds is None:
-        record(name, report, run.cells_used)
+        (insert if options.only else record)(name, report, run.cells_used)
     return all(report.trends.values())
 
 
@@ -96,6 +105,26 @@ def record(name: str, report: Report, cells: list[Cell]) -> None:
         shutil.copy(report.picture, records.RECORDS.parent / "papers" / report.picture.name)
 
 
+def insert(name: str, report: Report, cells: list[Cell]) -> None:
+    """Rows of some cells put into the recorded table, whose other rows, picture and age stay; its claims are judged again."""
+    record = records.read(name)
+    rows, fresh = read_table(record["table"]), read_table(report.table.splitlines())
+    for row, values in fresh.items():
+        rows.setdefault(row, {}).update((column, text) for column, text in values.items() if text != "-")
+    first, *columns = [word.strip() for word in record["table"][0].strip("| ").split(" | ")]
+    end = next((k for k, line in enumerate(record["table"]) if not line.startswith("|")), len(record["table"]))
+    record["table"] = (
+        table(first, {r: {c: v.get(c, "-") for c in columns} for r, v in rows.items()}, columns).splitlines()
+        + record["table"][end:]
+    )
+    record["claims"] = [verdict.row(report.title) for verdict in module_of(name).claims(rows)]
+    record["repeats"] = report.repeats
+    record["commit"] = ", ".join(sorted({*record["commit"].split(", "), *(cell.commit for cell in cells)}))
+    record["computes"] = sorted({*record["computes"], *(cell.compute for cell in cells)})
+    record["hours"] = round(record["hours"] + sum(cell.seconds for cell in cells) / 3600, 2)
+    records.write_record(name, record)
+
+
 def numbers(value: Any) -> list[float]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return [v for part in parts for v in numbers(part)] if parts is not None else [value] if value is not None else []
@@ -109,12 +138,11 @@ def vanishes(value: Any) -> bool:
 def judge(name: str) -> bool:
     """Whether an experiment reads its verdicts off its table: those of its record are then made again, by the rules of today."""
     read_off = getattr(module_of(name), "claims", None)
-    path = records.RECORDS / f"{name}.json"
-    if read_off is None or not path.is_file():
+    if read_off is None or not (records.RECORDS / f"{name}.json").is_file():
         return False
     record = records.read(name)
     record["claims"] = [verdict.row(module_of(name).TITLE) for verdict in read_off(read_table(record["table"]))]
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    records.write_record(name, record)
     return True
 
 
@@ -171,9 +199,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for tables, pictures and finished cells")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--seeds", type=int, help="at most so many seeds, splits or repeats")
-    parser.add_argument(
-        "--long", action="store_true", help="also cells of an hour and more each, which pages show as not run"
-    )
+    parser.add_argument("--long", action="store_true", help="also cells of many minutes each")
+    parser.add_argument("--only", default="", help="cells whose names contain this text")
+    parser.add_argument("--hours", type=float, default=float("inf"), help="after which no further cell begins")
     parser.add_argument("--fresh", action="store_true", help="forget finished cells")
     options = parser.parse_args()
     if options.name == ["LIST"]:
@@ -190,6 +218,8 @@ def main() -> None:
     names = list(EXPERIMENTS) if options.name == ["all"] else options.name
     if unknown := [name for name in names if name not in EXPERIMENTS]:
         parser.error(f"{', '.join(unknown)}: not among {', '.join(EXPERIMENTS)}")
+    if options.only and (closed := [name for name in names if not hasattr(module_of(name), "LONG")]):
+        parser.error(f"{', '.join(closed)}: --only is for karma_figure3, karma_movielens and slrm_real")
     options.out = options.out or Path("paper-results" + ("-quick" if options.quick else ""))
     options.out.mkdir(parents=True, exist_ok=True)
     failed = [name for name in names if not carry_out(name, options)]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from bench.papers.karma_figure2 import imputed
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
@@ -33,7 +34,17 @@ def raw_kernel(A: Any, B: Any, train: Any, gamma: int) -> Any:
 
 
 def capped(gram: Any) -> Any:
-    return CS[np.mean(np.diag(gram)) * CS <= HARD_MARGIN]
+    """Values of C without those of a hard margin, but at least the smallest."""
+    return CS[: max(1, np.sum(np.mean(np.diag(gram)) * CS <= HARD_MARGIN))]
+
+
+def dense(X: Any) -> Any:
+    """Observed entries of a sparse table in a dense one, NaN elsewhere."""
+    if not sp.issparse(X):
+        return X
+    table, entries = np.full(X.shape, np.nan), X.tocoo()
+    table[entries.row, entries.col] = entries.data
+    return table
 
 
 def holdout(seed: int) -> StratifiedShuffleSplit:

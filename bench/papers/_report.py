@@ -44,8 +44,8 @@ class Report:
     title: str
     table: str
     repeats: str
-    verdicts: list[Verdict]
-    trends: dict[str, bool]
+    verdicts: list[Verdict] = field(default_factory=list)
+    trends: dict[str, bool] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     picture: Path | None = None
 
@@ -113,11 +113,12 @@ def table(first: str, rows: Mapping[str, Mapping[str, Any]], columns: Sequence[s
 def by_seed(
     cells: Mapping[str, Mapping[str, float]], names: Iterable[str], seeds: int
 ) -> dict[str, dict[str, list[float]]]:
-    """Cells called "<name> seed <s>" put together: name -> method -> values over seeds (None in JSON is NaN)."""
+    """Cells called "<name> seed <s>" put together: name -> method -> values over the seeds that ran (None in JSON is NaN)."""
     made: dict[str, dict[str, list[float]]] = {}
     for name in names:
-        runs = [cells[f"{name} seed {seed}"] for seed in range(seeds)]
-        made[name] = {m: [np.nan if run[m] is None else run[m] for run in runs] for m in runs[0]}
+        runs = [cells[key] for key in (f"{name} seed {seed}" for seed in range(seeds)) if key in cells]
+        if runs:
+            made[name] = {m: [np.nan if run[m] is None else run[m] for run in runs] for m in runs[0]}
     return made
 
 

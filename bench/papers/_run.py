@@ -49,7 +49,9 @@ class Run:
     jobs: int = 1
     fresh: bool = False
     seeds: int | None = None
-    long: bool = False  # whether cells that take an hour or more each are computed too
+    long: bool = False  # whether cells of many minutes each are computed too
+    only: str = ""  # what names of cells must contain: the others are left out
+    hours: float = float("inf")  # after which no further cell begins
     cells_used: list[Cell] = field(default_factory=list)
 
     def repeats(self, usual: int) -> int:
@@ -61,11 +63,12 @@ class Run:
         return self.out / f"{self.name}.png"
 
     def cells(self, compute: Callable[..., Any], tasks: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """`compute(*task)` of every task, by its name, as JSON knows it.
+        """`compute(*task)` of every task, by its name, as JSON knows it; without those that `only` and `hours` leave out.
 
         Finished cells are kept in `out`/cells as they come, and read again by the next run: an interrupted run goes on where
         it was. A change of a task's arguments, or of the code that computes a cell, here or in the library, makes it a new one.
         """
+        tasks = {name: task for name, task in tasks.items() if self.only in name}
         folder = self.out / "cells"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.jsonl"
@@ -79,7 +82,8 @@ class Run:
         if found and open_tasks:
             print(f"{self.name}: {len(found)} of {len(tasks)} cells are there already", flush=True)
         started, now = time.perf_counter(), commit()
-        work = (delayed(_timed)(compute, key, task) for key, task in open_tasks.items())
+        end = started + 3600 * self.hours
+        work = (delayed(_timed)(compute, k, task) for k, task in open_tasks.items() if time.perf_counter() < end)
         with path.open("a", encoding="utf-8") as file:
             for key, value, seconds in Parallel(n_jobs=self.jobs, return_as="generator_unordered")(work):
                 line = {"key": key, "value": value, "seconds": round(seconds, 1), "commit": now}
@@ -92,9 +96,9 @@ class Run:
         whose = f"{compute.__module__}:{compute.__name__}"
         self.cells_used.extend(
             Cell(name, whose, tasks[name], line["value"], line["seconds"], line["commit"])
-            for name, line in ((name, found[name]) for name in tasks)
+            for name, line in ((name, found[name]) for name in tasks if name in found)
         )
-        return {name: found[name]["value"] for name in tasks}
+        return {name: found[name]["value"] for name in tasks if name in found}
 
     def _progress(self, cell: str, seconds: float, done: int, of: int, new: int, spent: float) -> None:
         left = spent * (of - done) / max(new - (of - done), 1)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from bench.papers._karma_methods import classifiers, regressors, searched
+from bench.papers._karma_methods import classifiers, dense, regressors, searched
 from bench.papers._report import Report, Verdict, mean_and_error, pictures, read_number, read_table, save, table, word
 from bench.papers._run import Run, real
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
@@ -76,14 +76,6 @@ def splits(name: str, y: Any, seed: int) -> list[tuple[Any, Any]]:
         return [(train[:TRAINED], test[:TESTED])]
     kind = KFold if labels is None else StratifiedKFold
     return list(kind(5, shuffle=True, random_state=seed).split(y, labels))
-
-
-def dense(X: Any) -> Any:
-    if not sp.issparse(X):
-        return X
-    made, entries = np.full(X.shape, np.nan), X.tocoo()
-    made[entries.row, entries.col] = entries.data
-    return made
 
 
 def cell(name: str, method: str, seed: int) -> float:

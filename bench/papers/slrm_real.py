@@ -34,7 +34,7 @@ RIDGES = np.logspace(-3, 6, 19)
 RETAINED = 0.1  # of leukemia's training entries
 SEEN = 0.75  # of the entries of the others: the paper does not say
 DRAWS = 5
-MORE_DRAWS = {"leukemia": 25}  # with --long: of 22 rows to test, five draws decide nothing
+LONG = {"leukemia": 25}  # draws with --long: of 22 rows to test, five decide nothing
 PASSES = 15
 RANKS = (
     2,
@@ -138,26 +138,27 @@ def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
 def run(run: Run) -> Report:
     names, draws = (["atp1d ALLminpA"], 1) if run.quick else (list(TASKS), run.repeats(DRAWS))
     ranks = (5,) if run.quick else RANKS
-    of_task = {name: MORE_DRAWS.get(name, draws) if run.long else draws for name in names}
-    cells = run.cells(cell, {f"{name} draw {s}": (name, s, ranks) for name in names for s in range(of_task[name])})
-    found: dict[str, dict[str, list[float]]] = {}
-    for name in names:
-        values = [cells[f"{name} draw {s}"] for s in range(of_task[name])]
-        found[name] = {m: [one[m] for one in values] for m in values[0]}
+    of_task = {name: LONG.get(name, draws) if run.long else draws for name in names}
+    found = gather(
+        run.cells(cell, {f"{name} draw {s}": (name, s, ranks) for name in names for s in range(of_task[name])})
+    )
     at_99 = {}
-    if run.long and not run.quick:
-        of_rank = run.cells(cell_99, {f"{name} draw {s}": (name, s) for name in names for s in range(draws)})
-        for name in names:
-            values = [of_rank[f"{name} draw {s}"] for s in range(draws)]
-            at_99[f"{name}, d = {rank_99(name)}"] = {m: middle([one[m] for one in values]) for m in values[0]}
-    rows = {name: {m: middle(values) for m, values in row.items()} for name, row in found.items()}
+    if run.long:
+        tasks = {f"{name}, d = {rank_99(name)} draw {s}": (name, s) for name in names for s in range(draws)}
+        at_99 = gather(run.cells(cell_99, tasks))
+    rows = {name: {m: middle(values) for m, values in row.items()} for name, row in (found | at_99).items()}
+    made = markdown("median of MSE / var y", rows, [PAPERS, PEERS, "SLRMRegressor", "mean + ridge", "HistGB"])
+    counts = {name: len(row[PAPERS]) for name, row in (found | at_99).items()}
+    others = "".join(f"; {count} of {name}" for name, count in counts.items() if count != draws)
+    repeats = f"{draws} draws{others}; in brackets the least and the largest"
+    if run.only:
+        return Report(TITLE, made, repeats)
     median = {n: {m: float(np.median(v)) for m, v in row.items()} for n, row in found.items()}
     below = [n for n in names if median[n][PAPERS] < median[n][PEERS]]
-    made = markdown("median of MSE / var y", rows | at_99, list(next(iter(found.values()))))
     return Report(
         TITLE,
         made,
-        f"{draws} draws; in brackets the least and the largest",
+        repeats,
         [] if run.quick else claims(read_table(made.splitlines())),
         {
             "where a target is a number every method has less than the variance": all(
@@ -168,6 +169,15 @@ def run(run: Run) -> Report:
         [],
         draw(found, run),
     )
+
+
+def gather(cells: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
+    """Cells called "<name> draw <s>" put together: name -> method -> values over draws."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for key, values in cells.items():
+        for method, value in values.items():
+            found.setdefault(key.rpartition(" draw ")[0], {}).setdefault(method, []).append(value)
+    return found
 
 
 def middle(values: list[float]) -> str:

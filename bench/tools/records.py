@@ -153,6 +153,10 @@ def save(name: str, table: str, *, command: str, computes: list[str], repeats: s
         "table": table.strip().splitlines(),
         **more,
     }
+    return write_record(name, record)
+
+
+def write_record(name: str, record: dict[str, Any]) -> Path:
     path = RECORDS / f"{name}.json"
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
