@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, pictures, read_table, save
+from bench.papers._report import Report, Verdict, pictures, read_table, save, word
 from bench.papers._report import table as markdown
 from bench.papers._run import Run, real
-from bench.papers.slrm_figure1 import best, error_of, slrm_models, smpcr_models
+from bench.papers.slrm_figure1 import best, error_of, share, slrm_models, smpcr_models
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeCV
@@ -89,7 +89,7 @@ def cell(name: str, seed: int, ranks: tuple[int, ...]) -> dict[str, float]:
 
 
 def rank_99(name: str) -> int:
-    """Components of 99 % of the variance of all rows, standardised, as section 6 chooses d: 181 on the paper's rows of ctslice."""
+    """Components of 99 % of the variance of all rows, standardised, as section 6 chooses d: 155 on our rows of ctslice, 181 on the paper's."""
     data, target, *_ = TASKS[name]
     sizes = np.linalg.svd(StandardScaler().fit_transform(real(data, target)[0]), compute_uv=False) ** 2
     return int(np.searchsorted(np.cumsum(sizes) / sizes.sum(), 0.99) + 1)
@@ -119,19 +119,30 @@ def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
     names = [name for name in shown if name in TASKS]
     medians = {name: [float(shown[name][m].split()[0]) for m in (PAPERS, PEERS)] for name in names}
     below = [name for name, (ours, theirs) in medians.items() if ours < theirs]
-    differ = "ctslice has 757 of its 53,500 rows here; colon cancer and ATP7d are not to be had; the paper gives no share of entries for ctslice and ATP: three quarters here"
+    differ = "ctslice has 757 of its 53,500 rows here; colon cancer and ATP7d are not to be had; the paper gives no share of entries for ctslice and ATP: three quarters here; columns are standardised, where the paper divides prices by 1000; on leukemia, it says, SLRM might at times be worse"
     if len(names) == len(shown):
-        differ += "; ranks are chosen on the validation rows: those of 99 % of the variance (181 on ctslice), and 25 draws of leukemia, were not run here"
+        differ += "; ranks are chosen on the validation rows: those of 99 % of the variance (155 on these rows of ctslice) were not run here"
+    tickets = [name for name in names if name.startswith("atp1d")]
+    gains = [1 - medians[name][0] / medians[name][1] for name in tickets if name in below]
     return [
         Verdict(
             "the median error of SLRM is below SMPCR's on all tasks",
             "Section 6.1",
             "a picture",
             ", ".join(f"{name} {ours:.2f} against {theirs:.2f}" for name, (ours, theirs) in medians.items()),
-            "reproduces" if len(below) == len(names) else f"{len(below)} of {len(names)}",
-            f"lower median of the draws, without a margin: {DRAWS} draws give none",
+            share(len(below), len(names)),
+            "lower median of the draws; so few draws give no margin",
             differ,
-        )
+        ),
+        Verdict(
+            "on almost all of the tasks of ATP1d SLRM far outperforms SMPCR",
+            "Section 6.1",
+            "a picture",
+            f"lower on {len(gains)} of {len(tickets)}, by {min(gains):.0%} to {max(gains):.0%}",
+            word(len(gains) >= len(tickets) - 1),
+            "lower median on all tasks but one at least, as the paper gives no number for far",
+            "as above",
+        ),
     ]
 
 
