@@ -82,13 +82,13 @@ def test_sparse_regression_is_figure_1():
     for part in (made.validation, made.test):
         assert np.isfinite(part.data).mean() == pytest.approx(0.75, abs=0.01)
     for part in (made, made.validation, made.test):
-        assert np.std(part.complete - part.codes @ made.basis.T) == pytest.approx(0.3, rel=0.02)
-        assert np.std(part.target - part.codes @ made.weights) == pytest.approx(0.5, rel=0.1)
+        assert np.std(part.complete - part.latent @ made.basis.T) == pytest.approx(0.3, rel=0.02)
+        assert np.std(part.target - part.latent @ made.weights) == pytest.approx(0.5, rel=0.1)
 
 
 def test_noiseless_sparse_regression_is_exact_and_parts_may_be_empty():
     made = make_sparse_regression(100, n_validation=0, n_test=0, random_state=0)
-    np.testing.assert_allclose(made.codes @ made.basis.T, made.complete, atol=1e-12)
+    np.testing.assert_allclose(made.latent @ made.basis.T, made.complete, atol=1e-12)
     np.testing.assert_allclose(made.complete @ made.basis @ made.weights, made.target, atol=1e-12)
     assert made.test.data.shape == (0, 100)
 

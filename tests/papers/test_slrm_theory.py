@@ -85,9 +85,9 @@ def test_the_objective_is_equation_5():
     lambdas = {"lambda_1": 2.0, "lambda_2": 0.1, "lambda_3": 0.3}
     least = joint_objective(X, y, U, w, **lambdas)
     assert least == pytest.approx(twin.joint_objective(X, y, U, np.array(w), 2.0, 0.1, 0.3), rel=1e-6)
-    codes = rng.normal(size=(12, 2))
-    by_hand = 2.0 * np.nansum((X - codes @ U.T) ** 2) / 12 + np.nansum((y - codes @ w) ** 2) / 12
-    given = joint_objective(X, y, U, w, codes, **lambdas)
+    latent = rng.normal(size=(12, 2))
+    by_hand = 2.0 * np.nansum((X - latent @ U.T) ** 2) / 12 + np.nansum((y - latent @ w) ** 2) / 12
+    given = joint_objective(X, y, U, w, latent, **lambdas)
     assert given == pytest.approx(by_hand + 0.1 * 0.9 + 0.3 * 0.53, rel=1e-12)
     assert given > least
 
@@ -111,7 +111,7 @@ def test_what_does_not_fit_the_objective_is_refused():
     lambdas = {"lambda_1": 1.0, "lambda_2": 1.0, "lambda_3": 1.0}
     for arguments, more, words in (
         (([[1.0, 2.0]], [1.0], np.ones((3, 1)), [1.0]), {}, r"y, w and U must have shapes \(1,\), \(1,\) and \(2, 1\)"),
-        (([[1.0, 2.0]], [1.0], np.ones((2, 1)), [1.0], [[1.0, 2.0]]), {}, r"codes must have shape \(1, 1\)"),
+        (([[1.0, 2.0]], [1.0], np.ones((2, 1)), [1.0], [[1.0, 2.0]]), {}, r"latent must have shape \(1, 1\)"),
         (([[1.0, 2.0]], [1.0], np.ones((2, 1)), [1.0]), {"lambda_1": 0.0}, "lambda_1 must be a finite number above 0"),
     ):
         with pytest.raises(ValueError, match=words):

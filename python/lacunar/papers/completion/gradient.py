@@ -455,7 +455,9 @@ class MatrixExponentiatedGradient(PairClassifier):
         """(trials,) or (trials, rows, columns) of `horizon`; ValueError where it is neither."""
         plan = self.horizon if isinstance(self.horizon, tuple) else (self.horizon,)
         if self.step == "fixed" and self.horizon is None:
-            raise ValueError("horizon must be the number of trials planned for step='fixed'; got None.")
+            raise ValueError(
+                "horizon must be the number of trials planned for step='fixed'; got None. Pass it, or step='anytime'."
+            )
         counts = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in plan)
         if isinstance(self.horizon, tuple) and not (len(plan) == 3 and counts):
             raise ValueError(

@@ -183,7 +183,9 @@ class PrintedMEG(PairClassifier):
         if isinstance(blocks, tuple) and not (
             len(blocks) == 2 and all(part >= 1 if _is_count(part) else np.ndim(part) == 1 for part in blocks)
         ):
-            raise ValueError(f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}.")
+            raise ValueError(
+                f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}. Pass two numbers, or two vectors."
+            )
         if blocks is None and self.gamma is None:
             raise ValueError("blocks must be given for gamma=None; got None. Pass the number k of blocks, or (k, l).")
         if self.D is None and (not isinstance(blocks, tuple) or any(_is_count(part) for part in blocks)):
@@ -207,7 +209,7 @@ class PrintedMEG(PairClassifier):
         if self.conservative:
             return gamma
         if self.T is None:
-            raise ValueError("T must be the number of trials planned for eta=None; got None.")
+            raise ValueError("T must be the number of trials planned for eta=None; got None. Pass T, or eta.")
         return math.sqrt(max(D, 1.0) * math.log(max(size, 3)) / (2.0 * self.T))
 
 

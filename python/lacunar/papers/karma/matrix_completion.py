@@ -372,8 +372,8 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     under weight 1/(2 step), the step being min(3.8 |Omega_Y| / lam, |Omega_X|): that problem is
     what is solved, and the weight is the only trace of the step.
 
-    Momentum is reset where it points back: the same fixed point in five to twenty times fewer
-    steps, which is why it is the default; the problem, its weights and what is learned from the
+    Momentum is reset where it points back: the same fixed point in fewer steps, which is why
+    it is the default; the problem, its weights and what is learned from the
     solution are the same without. Singular vectors of matrices of up to 2e8 = n D min(n, D) are
     those of a full decomposition; larger ones are never written out: a block of vectors is iterated
     from those of the step before. A step costs O(n d min(n, d)) and O(n d) memory, or O(nnz rank +

@@ -34,9 +34,9 @@ class PrintedSLRM(PrintedRegression):
     """Algorithm 1 of [1]_ with Algorithm 2: subspace and label weights by stochastic steps, the
     best iterate on validation rows.
 
-    `lacunar.lowrank.SLRMRegressor` minimises the same kind of objective more accurately and 10 to
-    30 times faster. Here, nothing is centred or scaled, there is no intercept, and rows that the
-    gate of (6) refuses are predicted as 0.
+    `lacunar.lowrank.SLRMRegressor` minimises the same kind of objective more accurately and faster.
+    Here, nothing is centred or scaled, there is no intercept, and rows that the gate of (6) refuses
+    are predicted as 0.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class PrintedSLRM(PrintedRegression):
         Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number
         of columns where there are fewer.
     lambda_1 : float, default=10.0
-        Weight of the entries against the label in a code, in (5). Finite; [1]_ prints no value.
+        Weight of the entries against the label in latent coordinates, (5). Finite; [1]_ prints no value.
     lambda_2, lambda_3 : float, default=1e-3
         Weights of the l1 norm and of the squared l2 norm of w, in (5). [1]_ prints no value. Step 8
         adds lambda_3 w, half of the gradient of that norm, so that it is (5) with lambda_3 / 2
@@ -89,7 +89,7 @@ class PrintedSLRM(PrintedRegression):
     state_ : dict
         The last iterate and the R_j, from which `partial_fit` goes on.
     n_iter_, n_singular_ : int
-        Passes, and rows whose code was not unique.
+        Passes, and rows whose latent coordinates were not unique.
 
     Raises
     ------

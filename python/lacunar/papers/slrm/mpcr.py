@@ -49,7 +49,7 @@ class MPCR(PrintedRegression):
         Weights of the columns of complete rows.
     n_components_, n_features_in_ : int
     n_iter_, n_singular_ : int
-        Sweeps, and rows whose code was not unique.
+        Sweeps, and rows whose latent coordinates were not unique.
 
     Raises
     ------
@@ -164,7 +164,7 @@ class SMPCR(PrintedRegression):
         Weights of the columns of complete rows.
     n_components_, n_features_in_ : int
     n_iter_, n_singular_ : int
-        Passes, and rows whose code was not unique.
+        Passes, and rows whose latent coordinates were not unique.
 
     Raises
     ------
@@ -256,7 +256,7 @@ class SMPCR(PrintedRegression):
         return self
 
     def _proximal_steps(self, latent: Floats, labels: Floats, w: Floats) -> Floats:
-        """w (d,) after a step of step 8, without lambda_3, for every code (n, d) and pass."""
+        """w (d,) after a step of step 8, without lambda_3, for latent coordinates (n, d) and every pass."""
         n, rho, lam = len(labels), float(self.rho), float(self.lam)
         constant = self.constant_rounds or n
         with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at the end

@@ -17,7 +17,7 @@ def joint_objective(
     y: ArrayLike,
     U: ArrayLike,
     w: ArrayLike,
-    codes: ArrayLike | None = None,
+    latent: ArrayLike | None = None,
     *,
     lambda_1: float,
     lambda_2: float,
@@ -35,7 +35,7 @@ def joint_objective(
         `components_.T` of a fitted model.
     w : array-like of shape (d,)
         `coef_` of a fitted model.
-    codes : array-like of shape (n, d), default=None
+    latent : array-like of shape (n, d), default=None
         The rows of A^T. None is those that minimise (5) for this U and w: each is that of step 5 of
         Algorithm 1.
     lambda_1, lambda_2, lambda_3 : float
@@ -52,7 +52,7 @@ def joint_objective(
 
     Notes
     -----
-    O(o d^2) for a row of o entries where codes are found, O(o d) where they are given. U need not
+    O(o d^2) for a row of o entries where `latent` is None, O(o d) where it is given. U need not
     be orthonormal, as (5) asks.
 
     References
@@ -75,27 +75,29 @@ def joint_objective(
     if labels.shape != (n,) or weights.shape != (d,) or len(basis) != table.shape[1]:
         raise ValueError(
             f"y, w and U must have shapes ({n},), ({d},) and ({table.shape[1]}, {d}) here; got {labels.shape}, "
-            f"{weights.shape} and {basis.shape}."
+            f"{weights.shape} and {basis.shape}. Change what does not fit."
         )
-    A = _best_codes(table, labels, basis, weights, lambda_1) if codes is None else check_numbers(codes, "codes")
+    A = _best_latent(table, labels, basis, weights, lambda_1) if latent is None else check_numbers(latent, "latent")
     if A.shape != (n, d):
-        raise ValueError(f"codes must have shape ({n}, {d}), one row a row of X; got {A.shape}.")
+        raise ValueError(
+            f"latent must have shape ({n}, {d}), one row a row of X; got {A.shape}. Leave it out for the best."
+        )
     entries = np.nansum((table - A @ basis.T) ** 2) / n
     label_errors = np.nansum((labels - A @ weights) ** 2) / n
     penalty = lambda_2 * np.abs(weights).sum() + lambda_3 * weights @ weights
     return float(lambda_1 * entries + label_errors + penalty)
 
 
-def _best_codes(table: Floats, labels: Floats, U: Floats, w: Floats, lambda_1: float) -> Floats:
-    """Step 5 for every row (n, D): its code (d,), the shortest where there are several."""
-    codes = np.zeros((len(table), U.shape[1]))
+def _best_latent(table: Floats, labels: Floats, U: Floats, w: Floats, lambda_1: float) -> Floats:
+    """Latent coordinates (n, d) of step 5 for every row (n, D), the shortest where there are several."""
+    latent = np.zeros((len(table), U.shape[1]))
     for i, (x, label) in enumerate(zip(table, labels, strict=True)):
         seen = ~np.isnan(x)
         A, b = lambda_1**0.5 * U[seen], lambda_1**0.5 * x[seen]
         if not np.isnan(label):
             A, b = np.vstack([A, w]), np.append(b, label)
-        codes[i] = np.linalg.lstsq(A, b, rcond=1e-10)[0]
-    return codes
+        latent[i] = np.linalg.lstsq(A, b, rcond=1e-10)[0]
+    return latent
 
 
 def coherence(U: ArrayLike) -> float:

@@ -56,7 +56,7 @@ def make_sparse_regression(
             U.
         weights : ndarray of shape (rank,)
             w.
-        codes : ndarray of shape (n, rank)
+        latent : ndarray of shape (n, rank)
             A.
 
     Raises
@@ -86,11 +86,11 @@ def make_sparse_regression(
     w[rng.choice(rank, n_nonzero, replace=False)] = rng.normal(size=n_nonzero)
 
     def drawn(n: int, share: float) -> Bunch:
-        codes = rng.normal(size=(n, rank))
-        complete = codes @ U.T + sigma_x * rng.normal(size=(n, n_features))
-        target = codes @ w + sigma_y * rng.normal(size=n)
+        latent = rng.normal(size=(n, rank))
+        complete = latent @ U.T + sigma_x * rng.normal(size=(n, n_features))
+        target = latent @ w + sigma_y * rng.normal(size=n)
         hidden = hide_mcar(complete, share, random_state=int(rng.integers(2**31 - 1)))
-        return Bunch(data=hidden.data, target=target, complete=complete, codes=codes)
+        return Bunch(data=hidden.data, target=target, complete=complete, latent=latent)
 
     train = drawn(check_count("n_samples", n_samples), share_observed)
     validation = drawn(check_count("n_validation", n_validation, least=0), share_test)

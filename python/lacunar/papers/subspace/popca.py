@@ -64,8 +64,8 @@ class PrintedPOPCA(SubspaceModel):
     Notes
     -----
     O(o^2) time for a row of o entries, O(d^3) for the eigenvectors, 16 d^2 bytes. `transform` and
-    `impute` code a row by least squares on its observed entries, which is the projection of [1]_
-    for a complete row.
+    `impute` fit a row by least squares to its observed entries, which is the projection of [1]_ for
+    a complete row.
 
     References
     ----------
