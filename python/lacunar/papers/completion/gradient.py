@@ -365,6 +365,12 @@ class MatrixExponentiatedGradient(PairClassifier):
         Negative and positive label. Before a negative label is seen: -1 and 1.
     n_seen_, n_updates_, n_mistakes_ : int
 
+    Raises
+    ------
+    ValueError
+        In `fit`, `partial_fit` and `learn_one`: labels of more than two kinds without `thresholds`,
+        ids that the side information does not know, `horizon` missing where the step needs it.
+
     See Also
     --------
     lacunar.completion.OnlineMatrixClassifier : The pool of experts, for use.
@@ -372,11 +378,16 @@ class MatrixExponentiatedGradient(PairClassifier):
 
     Notes
     -----
-    A prediction costs a few products with the two kernels and the observations. Mistakes of the
-    printed algorithm exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in
-    expectation (Theorem 1, paper's tuning), D smaller the better the side information fits U. The
-    defaults, found by experiment, have no such proof. Source: Herbster, Pasteris and Tse, "Online
-    Matrix Completion with Side Information", NeurIPS 2020.
+    A trial costs O(k N^2) for N ids seen and some ten steps k of Lanczos, less where the side
+    information is sparse. Mistakes of the printed algorithm exceed those of a matrix U by at most
+    4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1 of [1]_, by the paper's tuning), D
+    smaller the better the side information fits U. The defaults, found by experiment, have no such
+    proof.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Algorithms 1 and 2.
 
     Examples
     --------

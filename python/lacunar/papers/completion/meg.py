@@ -98,6 +98,11 @@ class PrintedMEG(PairClassifier):
         In `fit`, `partial_fit` and `learn_one`: labels of more than two kinds, ids that the side
         information does not know, or parameters that None leaves to others which are not given.
 
+    See Also
+    --------
+    lacunar.papers.completion.MatrixExponentiatedGradient : The tuned learner.
+    regret_bound, mistake_bound : The bounds of Theorem 1.
+
     Notes
     -----
     A trial costs O(k N^2) for N = m + n ids and some ten steps k of Lanczos, where the paper has
@@ -105,8 +110,12 @@ class PrintedMEG(PairClassifier):
 
     Algorithm 1 prints an update at y y_bar < gamma also for conservative learners, with gamma = 0;
     the proof of (6) needs one at every mistake, and sign(0) counts as +1. Mistakes exceed those of
-    a matrix U by at most 4 sqrt(2 D log(m + n) T) / gamma in expectation (Theorem 1). Source:
-    Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
+    a matrix U by at most 4 sqrt(2 D log(m + n) T) / gamma in expectation (Theorem 1 of [1]_).
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Algorithms 1 and 2, Theorem 1.
 
     Examples
     --------

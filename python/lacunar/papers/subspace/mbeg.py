@@ -63,6 +63,11 @@ class PrintedMBEG(Acquisition):
     UserWarning
         Where alpha of the printed step is above 1/2, so that it is cut and Theorem 7 does not hold.
 
+    See Also
+    --------
+    lacunar.active.MBEG : Steps that learn faster, without a number of rows in advance.
+    mbeg_sample_bound : Rows that this algorithm needs.
+
     Notes
     -----
     The result is a projection drawn by Algorithm 3, the same at every call, as the theorem wants;
