@@ -110,16 +110,14 @@ def table(first: str, rows: Mapping[str, Mapping[str, Any]], columns: Sequence[s
     return "\n".join(lines)
 
 
-def by_seed(
-    cells: Mapping[str, Mapping[str, float]], names: Iterable[str], seeds: int
-) -> dict[str, dict[str, list[float]]]:
-    """Cells called "<name> seed <s>" put together: name -> method -> values over the seeds that ran (None in JSON is NaN)."""
-    made: dict[str, dict[str, list[float]]] = {}
-    for name in names:
-        runs = [cells[key] for key in (f"{name} seed {seed}" for seed in range(seeds)) if key in cells]
-        if runs:
-            made[name] = {m: [np.nan if run[m] is None else run[m] for run in runs] for m in runs[0]}
-    return made
+def by_seed(cells: Mapping[str, Mapping[str, float | None]]) -> dict[str, dict[str, list[float]]]:
+    """Cells called "<name> seed <s>" put together: name -> method -> values over seeds (None in JSON is NaN)."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    for key, run in cells.items():
+        row = rows.setdefault(key.rpartition(" seed ")[0], {})
+        for method, value in run.items():
+            row.setdefault(method, []).append(np.nan if value is None else value)
+    return rows
 
 
 def pictures() -> Any:

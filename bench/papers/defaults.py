@@ -155,7 +155,7 @@ def ratio(default: list[float], printed: list[float]) -> float:
 def run(run: Run) -> Report:
     seeds = 1 if run.quick else run.repeats(3)
     worlds = [name for name in WORLDS if not (run.quick and name.startswith("SLRM, Figure"))]
-    found = by_seed(run.cells(cell, {f"{w} seed {s}": (w, s) for w in worlds for s in range(seeds)}), worlds, seeds)
+    found = by_seed(run.cells(cell, {f"{w} seed {s}": (w, s) for w in worlds for s in range(seeds)}))
     ratios = {
         (w, name): ratio(row[name], row["printed"]) for w, row in found.items() for name in row if name != "printed"
     }

@@ -95,7 +95,7 @@ def draw(rows: dict[str, Any], run: Run) -> Any:
 def run(run: Run) -> Report:
     shares, seeds, n, n_test = ((0.5, 0.7, 1.0), 1, 400, 800) if run.quick else (SHARES, run.repeats(5), 1000, 2000)
     tasks = {f"{p:g} seed {s}": (p, s, n, n_test) for p in shares for s in range(seeds)}
-    rows = by_seed(run.cells(cell, tasks), [f"{p:g}" for p in shares], seeds)
+    rows = by_seed(run.cells(cell, tasks))
     at = {p: {name: np.mean(values) for name, values in row.items()} for p, row in rows.items()}
     between = [p for p in rows if 0.4 <= float(p) <= 0.9]
     gap = {p: at[p]["0-imputation"] - at[p]["karma, paper protocol"] for p in between}

@@ -89,10 +89,10 @@ def run(run: Run) -> Report:
     tasks = {
         f"{reading}, m={n} seed {s}": (margin, n, s, n_test)
         for s in range(seeds)
-        for n in sizes
         for reading, margin in READINGS.items()
+        for n in sizes
     }
-    rows = by_seed(run.cells(cell, tasks), [f"{reading}, m={n}" for reading in READINGS for n in sizes], seeds)
+    rows = by_seed(run.cells(cell, tasks))
     made = table("target, rows", rows, list(next(iter(rows.values()))))
     counts = {name: len(next(iter(row.values()))) for name, row in rows.items()}
     fewer = "".join(f"; {count} of {name}" for name, count in counts.items() if count < seeds)

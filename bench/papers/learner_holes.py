@@ -74,7 +74,7 @@ def run(run: Run) -> Report:
     cases: dict[str, float | None] = {f"at random, {p:g} seen": p for p in (SHARES[1:3] if run.quick else SHARES)}
     cases[BLOCKS] = None
     tasks = {f"{name} seed {s}": (share, s, n, n_test) for name, share in cases.items() for s in range(seeds)}
-    rows = by_seed(run.cells(cell, tasks), cases, seeds)
+    rows = by_seed(run.cells(cell, tasks))
     excess = {name: np.mean(row[POOL]) - min(np.mean(row[m]) for m in MEMBERS) for name, row in rows.items()}
     return Report(
         TITLE,

@@ -294,7 +294,7 @@ def run(run: Run) -> Report:
         for name, setting in chosen.items()
         for s in range(seeds)
     }
-    found = by_seed(run.cells(cell, tasks), chosen, seeds)
+    found = by_seed(run.cells(cell, tasks))
     columns = ["Bayes", *METHODS, "their Bayes", "their NeuMiss", "their MLP", "their MICE"]
     rows: dict[str, dict[str, Any]] = {name: {**row, **published(chosen[name])} for name, row in found.items()}
     ours = gaps(found, METHODS[0])

@@ -215,8 +215,7 @@ def run(run: Run) -> Report:
         for panel, places in panels.items()
         for at, setting in places.items()
     }
-    names = [f"{panel} {at:g}" for panel, places in panels.items() for at in places]
-    rows = by_seed(run.cells(cell, tasks), names, seeds)
+    rows = by_seed(run.cells(cell, tasks))
     shown = {name: {**row, "SLRM < SMPCR": f"{wins(row)} of {seeds}"} for name, row in rows.items()}
     small, large = rows["a p=.4 200"], rows["a p=.4 800"]
     made = table("panel, at", shown, [*small, "SLRM < SMPCR"])

@@ -51,7 +51,7 @@ def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
 def run(run: Run) -> Report:
     sizes, seeds, passes = (SIZES[:1], 1, 4) if run.quick else (SIZES, run.repeats(3), PASSES)
     cells = run.cells(cell, {f"n = {n} seed {s}": (n, s, passes) for s in range(seeds) for n in sizes})
-    rows = by_seed(cells, [f"n = {n}" for n in sizes], seeds)
+    rows = by_seed(cells)
     made = table("p = .75", rows, [PAPERS, PEERS])
     small = all(max(values) < 1e-2 for row in rows.values() for values in row.values())
     return Report(

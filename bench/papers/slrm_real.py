@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, pictures, read_table, save, word
+from bench.papers._report import Report, Verdict, by_seed, pictures, read_table, save, word
 from bench.papers._report import table as markdown
 from bench.papers._run import Run, real
 from bench.papers.slrm_figure1 import best, error_of, share, slrm_models, smpcr_models
@@ -150,13 +150,13 @@ def run(run: Run) -> Report:
     names, draws = (["atp1d ALLminpA"], 1) if run.quick else (list(TASKS), run.repeats(DRAWS))
     ranks = (5,) if run.quick else RANKS
     of_task = {name: LONG.get(name, draws) if run.long else draws for name in names}
-    found = gather(
-        run.cells(cell, {f"{name} draw {s}": (name, s, ranks) for name in names for s in range(of_task[name])})
+    found = by_seed(
+        run.cells(cell, {f"{name} seed {s}": (name, s, ranks) for name in names for s in range(of_task[name])})
     )
     at_99 = {}
     if run.long:
-        tasks = {f"{name}, d = {rank_99(name)} draw {s}": (name, s) for name in names for s in range(draws)}
-        at_99 = gather(run.cells(cell_99, tasks))
+        tasks = {f"{name}, d = {rank_99(name)} seed {s}": (name, s) for name in names for s in range(draws)}
+        at_99 = by_seed(run.cells(cell_99, tasks))
     rows = {name: {m: middle(values) for m, values in row.items()} for name, row in (found | at_99).items()}
     made = markdown("median of MSE / var y", rows, [PAPERS, PEERS, "SLRMRegressor", "mean + ridge", "HistGB"])
     counts = {name: len(row[PAPERS]) for name, row in (found | at_99).items()}
@@ -180,15 +180,6 @@ def run(run: Run) -> Report:
         [],
         draw(found, run),
     )
-
-
-def gather(cells: dict[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """Cells called "<name> draw <s>" put together: name -> method -> values over draws."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for key, values in cells.items():
-        for method, value in values.items():
-            found.setdefault(key.rpartition(" draw ")[0], {}).setdefault(method, []).append(value)
-    return found
 
 
 def middle(values: list[float]) -> str:

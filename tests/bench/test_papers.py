@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,24 +17,46 @@ def python(*arguments, cwd=ROOT):
     return run.returncode, run.stdout, run.stderr
 
 
-def test_every_listed_experiment_has_its_module():
-    code, said, _ = python("-m", "bench.papers", "LIST")
-    assert code == 0
-    names = [line.split()[0] for line in said.splitlines()]
+@pytest.fixture(scope="module")
+def main():
+    sys.path.insert(0, str(ROOT))
+    try:
+        import bench.papers.__main__ as module
+    finally:
+        sys.path.remove(str(ROOT))
+    return module
+
+
+def run_with(main, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["papers", *arguments])
+    return main.main()
+
+
+def test_every_listed_experiment_has_its_module(main, monkeypatch, capsys):
+    run_with(main, monkeypatch, "LIST")
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert len(names) >= 11
     for name in names:
         assert "def run(run: Run) -> Report" in (ROOT / "bench" / "papers" / f"{name}.py").read_text(encoding="utf-8")
 
 
-def test_unknown_names_are_refused():
-    code, _, said = python("-m", "bench.papers", "karma_figure9")
-    assert code == 2
-    assert "karma_figure9: not among karma_figure2" in said
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["karma_figure9"], "karma_figure9: not among karma_figure2"),
+        (["karma_peers", "--only", "auto"], "karma_peers: --only is for karma_figure3, karma_movielens and slrm_real"),
+    ],
+)
+def test_what_is_not_there_is_refused(main, monkeypatch, capsys, arguments, message):
+    with pytest.raises(SystemExit, match="2"):
+        run_with(main, monkeypatch, *arguments)
+    assert message in capsys.readouterr().err
 
 
 RESUME = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 import bench.papers.subspace_price as module
 from bench.papers._run import Run
 
@@ -65,3 +88,43 @@ def test_finished_cells_are_kept(tmp_path):
     assert "computed [2, 3]" in said
     assert "2 of 4 cells are there already" in said
     assert "'3': {'sum': 13, 'none': None}" in said
+
+
+def test_cells_that_are_not_asked_for_are_left_out(main, tmp_path, monkeypatch):
+    from bench.papers import _run
+
+    monkeypatch.setattr(_run, "sources", lambda compute: {"cell": "the same"})
+    tasks = {f"{name} seed {s}": (s,) for name in ("short", "long") for s in range(2)}
+    assert _run.Run("some", True, tmp_path, hours=0).cells(float, tasks) == {}
+    run = _run.Run("some", True, tmp_path, only="long")
+    assert run.cells(float, tasks) == {"long seed 0": 0.0, "long seed 1": 1.0}
+    assert [cell.name for cell in run.cells_used] == ["long seed 0", "long seed 1"]
+
+
+RECORDED = ["| error | age | sex |", "|---|---|---|", "| one | 0.1 | 0.2 |", "| two | - | - |", "", "- A note."]
+
+
+def test_rows_of_some_cells_go_into_the_recorded_table(main, tmp_path, monkeypatch):
+    from bench.papers._report import Verdict
+
+    monkeypatch.setattr(main.records, "RECORDS", tmp_path)
+    monkeypatch.setattr(
+        main, "module_of", lambda name: SimpleNamespace(claims=lambda shown: [Verdict(*shown["two"].values(), *"abcd")])
+    )
+    record = {
+        "table": RECORDED,
+        "commit": "b",
+        "hours": 1,
+        "computes": ["m:f"],
+        "repeats": "2",
+        "code": "c",
+        "claims": [],
+    }
+    main.records.write_record("some", record)
+    report = main.Report("Some", "| error | age | sex |\n|---|---|---|\n| two | 0.3 | - |\n| three | 0.4 | - |", "3")
+    main.insert("some", report, [main.Cell("two seed 0", "m:g", (), 0.3, 3600.0, "a")])
+    after = main.records.read("some")
+    assert after["table"] == [*RECORDED[:3], "| two | 0.3 | - |", "| three | 0.4 | - |", *RECORDED[4:]]
+    assert (after["commit"], after["hours"], after["computes"]) == ("a, b", 2.0, ["m:f", "m:g"])
+    assert (after["repeats"], after["code"]) == ("3", "c")
+    assert after["claims"][0].startswith("| Some, - | 0.3 ")
