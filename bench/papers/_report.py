@@ -23,7 +23,8 @@ class Verdict:
     differs: str = "-"
 
     def row(self, title: str) -> str:
-        return f"| {title}, {self.source} | {self.claim} | {self.paper} | {self.ours} | **{self.word}**: {self.rule} | {self.differs} |"
+        place = title if self.source in title else f"{title}, {self.source}"
+        return f"| {place} | {self.claim} | {self.paper} | {self.ours} | **{self.word}**: {self.rule} | {self.differs} |"
 
 
 def word(holds: bool) -> str:

@@ -194,7 +194,7 @@ def run(run: Run) -> Report:
     methods = [m for m in methods if m not in BASELINES or not run.quick]
     n_splits = {m: 1 if m in BASELINES else splits for m in methods}
     only_gender = BASELINES - (LONG if run.long else set())
-    asked = [(t, m) for m in methods for t in tasks if m not in only_gender or t == "gender"]
+    asked = [(t, m) for t in tasks for m in methods if m not in only_gender or t == "gender"]
     named = {f"{t}, {m} seed {s}": (data, t, m, s) for t, m in asked for s in range(n_splits[m])}
     cells = run.cells(cell, named)
     found: dict[str, dict[str, list[float]]] = {t: {} for t in tasks}
