@@ -99,7 +99,7 @@ def run(run: Run) -> Report:
         [
             Verdict(
                 "rows needed are of order (d/r)^2 k / eps^2",
-                "Theorem 4, Corollary 3",
+                "Corollary 3",
                 "a constant of order 1 at most",
                 f"the constant is {low:.3f} to {high:.3f} where the law spans a factor of {max(laws) / min(laws):.0f}",
                 word(high < 8 * low),
