@@ -24,7 +24,9 @@ class Verdict:
 
     def row(self, title: str) -> str:
         place = title if self.source in title else f"{title}, {self.source}"
-        return f"| {place} | {self.claim} | {self.paper} | {self.ours} | **{self.word}**: {self.rule} | {self.differs} |"
+        return (
+            f"| {place} | {self.claim} | {self.paper} | {self.ours} | **{self.word}**: {self.rule} | {self.differs} |"
+        )
 
 
 def word(holds: bool) -> str:

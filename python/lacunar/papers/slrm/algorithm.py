@@ -44,7 +44,8 @@ class PrintedSLRM(PrintedRegression):
         Dimension of the subspace, at most the number of columns and 1024. None is 10, or the number
         of columns where there are fewer.
     lambda_1 : float, default=10.0
-        Weight of the entries against the label in latent coordinates, (5). Finite; [1]_ prints no value.
+        Weight of the entries against the label in latent coordinates, in (5). Finite; [1]_ prints
+        no value.
     lambda_2, lambda_3 : float, default=1e-3
         Weights of the l1 norm and of the squared l2 norm of w, in (5). [1]_ prints no value. Step 8
         adds lambda_3 w, half of the gradient of that norm, so that it is (5) with lambda_3 / 2
