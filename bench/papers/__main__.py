@@ -157,7 +157,7 @@ def save_claims() -> None:
         "\n".join([HEADER, *rows]),
         command="python -m bench.papers all",
         computes=computes,
-        repeats=f"{hours:.1f} hours of one process by the clock in all; spreads are those of the tables below",
+        repeats=f"{hours:.1f} hours of one process in all, by the clock where records are older; spreads are those of the tables below",
     )
 
 

@@ -29,7 +29,7 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """One computed value: of which function ("module:name"), with which arguments, at which commit, in how many seconds."""
+    """One computed value: of which function ("module:name"), with which arguments, at which commit, in how many seconds of CPU."""
 
     name: str
     compute: str
@@ -159,11 +159,11 @@ def definitions(module: str) -> dict[str, str]:
 
 
 def _timed(compute: Callable[..., Any], key: str, task: tuple[Any, ...]) -> tuple[str, Any, float]:
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # limits of iterations that the protocols themselves prescribe
         value = compute(*task)
-    return key, plain(value), time.perf_counter() - start
+    return key, plain(value), time.process_time() - start
 
 
 def plain(value: Any) -> Any:
