@@ -12,8 +12,9 @@ import pytest
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from lacunar import KarmaClassifier, KarmaRegressor
+from lacunar import KarmaClassifier, KarmaRegressor, LacunarClassifier
 from lacunar.encode import TableEncoder
+from lacunar.impute import Imputer
 from lacunar.persistence import load_model, save_model
 
 DATA = {"n": [1.5, None, 3.0, 4.0], "two": ["u", "v", None, "u"], "three": ["c", None, "a", "b"]}
@@ -398,3 +399,23 @@ def test_text_that_hardly_repeats_is_dropped_as_text_of_many_values_is():
         assert TableEncoder().fit(X).kinds_ == ["category", "number"]
     few = pd.DataFrame({"name": names[:40], "x": np.arange(40.0)})
     assert TableEncoder(text="drop").fit(few).kinds_ == ["category", "number"]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((4, 2)) * 1j, "Complex data not supported"),
+        ([[1.0, 2.0]] * 3 + [[1.0]], "must have rows of one length"),
+    ],
+)
+def test_arrays_that_hold_no_cells_are_refused_at_every_door(X, message):
+    for estimator in (TableEncoder(), LacunarClassifier(), Imputer()):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(X, [0, 1, 0, 1])
+
+
+def test_a_record_batch_has_the_names_of_its_columns():
+    batch = pa.RecordBatch.from_pydict({"a": [1.0, 2.0], "b": ["u", "v"]})
+    encoder = TableEncoder().fit(batch)
+    np.testing.assert_array_equal(encoder.transform(batch.select(["b", "a"])), [[1.0, 0.0], [2.0, 1.0]])
+    assert encoder.get_feature_names_out().tolist() == ["a", "b_v"]

@@ -176,7 +176,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-_FILES = "CSV or other text, JSON lines, Excel, Parquet, ARFF, NPZ or svmlight, also as .gz, .bz2, .xz or .zip; - is standard input"
+_FILES = "CSV or other text, JSON lines, Excel, Parquet, Arrow, ARFF, NPZ or svmlight, also as .gz, .bz2, .xz or .zip; - is standard input"
 
 
 def _reading_options(command: argparse.ArgumentParser) -> None:
@@ -453,6 +453,7 @@ def _impute(args: argparse.Namespace) -> int:
     import warnings
 
     from lacunar.comparison import UserError, read_table
+    from lacunar.comparison.problem import sentinels_told
     from lacunar.comparison.writing import TABLES, Output, as_written, check_outputs, write_frame
 
     check_outputs([Output("--output", args.output, TABLES)], {"the table": args.table})
@@ -468,8 +469,9 @@ def _impute(args: argparse.Namespace) -> int:
         raise
     except ValueError as error:
         raise UserError(f"{table.source}: cannot be filled: {error}") from None
-    messages = (str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    _say(args, *table.notes, *report, *dict.fromkeys(f"Warning: {message}" for message in messages))
+    messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    messages = [*sentinels_told(table.frame, {}), *dict.fromkeys(messages)]
+    _say(args, *table.notes, *report, *(f"Warning: {message}" for message in messages))
     import pandas as pd
 
     tables = [as_written(filled, table, args.output) for filled in tables]
@@ -491,30 +493,36 @@ def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple
     """The table to write, or several, and lines about it."""
     from lacunar.comparison import UserError
     from lacunar.impute import Imputer, MultipleImputer
+    from lacunar.observed.sentinels import sentinels_known
 
-    missing = frame.isna().sum()
     if args.draws is None:
         imputer = Imputer(random_state=args.seed, n_jobs=args.n_jobs)
-        filled = imputer.fit_transform(frame)
-        columns = zip(*(imputer.imputed_[head] for head in ("column", "missing", "hidden", "explained")), strict=True)
+        with sentinels_known():
+            filled = imputer.fit_transform(frame)
+        columns = zip(*(imputer.imputed_[head] for head in ("column", "hidden", "explained")), strict=True)
+        n_filled = _filled_cells(frame, filled)
         lines = [
-            f"{name}: {n} filled"
+            f"{name}: {n_filled[name]} filled"
             + (f", {max(explained, 0):.0%} of what hidden entries vary by is explained" if hidden else "")
-            for name, n, hidden, explained in columns
-            if n
+            for name, hidden, explained in columns
+            if n_filled[name]
         ]
-        return [filled], [
-            *lines,
-            "One filled table is for a look or another tool: for coefficients and tests use --draws 20.",
-        ]
+        advice = "One filled table is for a look or another tool: for coefficients and tests use --draws 20."
+        return [filled], [*lines, advice if lines else "No cell was filled."]
     if "draw" in frame:
         raise UserError(f"{source}: has a column `draw`, which --draws writes. Rename it.")
     imputer = MultipleImputer(
         args.draws, sweeps=args.sweeps, method=args.method, random_state=args.seed, n_jobs=args.n_jobs
     )
-    tables = list(imputer.fit(frame).draws())
-    lines = [f"{name}: {n} drawn {args.draws} times" for name, n in missing.items() if n]
-    return tables, lines
+    with sentinels_known():
+        tables = list(imputer.fit(frame).draws())
+    lines = [f"{name}: {n} drawn {args.draws} times" for name, n in _filled_cells(frame, tables[0]).items() if n]
+    return tables, lines or ["No cell was filled."]
+
+
+def _filled_cells(frame: pd.DataFrame, filled: pd.DataFrame) -> pd.Series[int]:
+    """How many cells of each column are filled: text and columns without any value stay as they are."""
+    return frame.isna().sum() - filled.isna().sum()
 
 
 def _model(path: str) -> TableModel:
@@ -547,7 +555,8 @@ def _predicted(args: argparse.Namespace, model: TableModel, table: Table) -> pd.
     if args.interval is not None and not 0 < args.interval < 1:
         raise UserError(f"--interval must be a level between 0 and 1; got {args.interval:g}.", 2)
     frame = table.frame
-    copied = frame if args.append else frame[named(args.keep, list(frame.columns), table.source, "--keep")]
+    kept = dict.fromkeys(named(args.keep, list(frame.columns), table.source, "--keep"))
+    copied = frame if args.append else frame[[*kept]]
     name = model.target_ if model.target_ not in copied else f"{model.target_}_predicted"
     columns = {name: model.predict(frame)}
     if args.proba:

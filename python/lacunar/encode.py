@@ -36,8 +36,9 @@ from lacunar.observed.cells import (
     tidied,
     value_in,
 )
-from lacunar.observed.door import refuse_file, unmasked
+from lacunar.observed.door import as_array, refuse_file
 from lacunar.observed.names import columns_by_name
+from lacunar.observed.numbers import as_frame, refuse_other_kinds
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
 __all__ = ["TableEncoder"]
@@ -177,7 +178,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     categories_ : list of ndarray or None
         Sorted categories of every column as text, None for a column of another kind.
     readings_ : list of Reading or None
-        How the text of every column says numbers or dates, which `transform` reads in the same way;
+        How the text of every column says numbers, times or dates, which `transform` reads in the same way;
         None for a column without such text.
     is_categorical_ : ndarray of shape (outputs,), bool
         Which columns of `transform` hold numbers of categories: `categorical_features` of
@@ -217,7 +218,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     categories; up to five words among many numbers ("<5") are missing, with a warning, as are "NA",
     "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970,
     the month, the day of the month, the weekday (0 is Monday) and, when `fit` saw a time of day,
-    the hour; times with an offset are taken to UTC. Durations are numbers of days. Text of digits
+    the hour; times with an offset are taken to UTC. Periods are the dates on which they begin,
+    durations numbers of days, times of day ("12:30", "1:05 PM") numbers of hours. Text of digits
     that begins with 0 and has at least three of them ("00123"), or that stands beside letters with
     a number ("A12"), is a code: its column holds categories. Categories are compared as text, whole
     numbers among them without a point, or else by value: 1, 1.0 and True are the same one where
@@ -438,7 +440,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _columns(self, X: Any, *, reset: bool) -> list[_Cells]:
         """Every column of a table, by name where both X and that of `fit` have names."""
-        if nw.dependencies.is_into_dataframe(X):
+        if as_frame(X) is not None:
             X = columns_by_name(self, X, reset=reset)
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = nw.from_native(X, eager_only=True)
@@ -456,12 +458,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X must be a frame or an array of cells; got {came} of shape {X.shape}, which holds numbers already. "
                 "Pass it to the estimator as it is: nothing is left to encode, and a dense copy may not fit in memory."
             )
-        X = unmasked(X)
-        kind = np.asarray(X).dtype.kind
+        array = as_array(X)
+        kind = array.dtype.kind
+        if kind in "cV":
+            refuse_other_kinds(array.dtype)
+        X = array
         if kind == "M":  # objects of a finer unit than microseconds would be integers
-            X = np.asarray(X).astype("datetime64[us]").astype(object)
+            X = array.astype("datetime64[us]").astype(object)
         if kind == "m":
-            X = np.asarray(X) / _DAY  # NaN where NaT
+            X = array / _DAY  # NaN where NaT
         numeric = kind not in "OUSTM"
         table = validate_data(
             self,
@@ -565,7 +570,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if (kind == "category") != (known is not None and len(known) > 0):
                 raise ValueError("kinds_ and categories_ of the model file contradict each other. Fit again")
         for kind, reading in zip(vars(self).get("kinds_", ()), vars(self).get("readings_", ()), strict=True):
-            if reading is not None and kind != "empty" and (kind not in _USUAL or _USUAL[kind].kind != reading.kind):
+            if (
+                reading is not None
+                and kind != "empty"
+                and (kind not in _USUAL or (_USUAL[kind].kind == "date") != (reading.kind == "date"))
+            ):
                 raise ValueError("kinds_ and readings_ of the model file contradict each other. Fit again")
 
     def _trial_rows(self) -> list[NDArray[np.object_]]:
@@ -667,7 +676,7 @@ def _cells_of(values: NDArray[Any], name: Any) -> _Column:
 def _read(column: _Cells, reading: Reading, remarks: Remarks) -> _Cells:
     """A column of numbers or dates, missing where a cell says none; cells that are no words of the reading either are noted."""
     kind, values = reading.kind, column.values
-    if kind == "number" and values.dtype == np.float64:
+    if kind != "date" and values.dtype == np.float64:
         return column
     if kind == "date" and values.dtype.kind == "M":
         return column

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,12 @@ def test_hostile_models(table, tmp_path, capsys):
         (["compare", "{dir}"], 1, "not a file with a table"),
         (["compare", "{table}", "--target", "outcme"], 2, "did you mean 'outcome'"),
         (["compare", "{table}", "--task", "regression"], 2, "is text"),
+        (["fit", "{table}", "--time", "colour", "--output", "{dir}/m"], 2, "must hold numbers or dates; it holds text"),
+        (
+            ["fit", "{dir}/words.csv", "--time", "w", "--output", "{dir}/m"],
+            2,
+            "must hold numbers or dates; it holds text",
+        ),
         (["compare", "{table}", "--report", "{dir}/no/r.html"], 1, "no folder"),
         (["compare", "{table}", "--report", "{dir}"], 1, "cannot be written"),
         (["compare", "{table}", "--folds", "50", "--quiet"], 1, "too few"),
@@ -182,6 +189,7 @@ def test_errors(argv, code, message, table, tmp_path, capsys):
     (tmp_path / "header.csv").write_text("a,b\n")
     (tmp_path / "column.csv").write_text("a\n1\n2\n")
     (tmp_path / "names.csv").write_text("a,a,y\n1,2,u\n3,4,v\n")
+    (tmp_path / "words.csv").write_text("w,a,y\n" + "".join(f"w{k}x,{k},{'uv'[k % 2]}\n" for k in range(150)))
     save_model(KarmaClassifier(), tmp_path / "other.lacunar")
     before = sorted(tmp_path.iterdir())
     failing([a.format(dir=tmp_path, table=table) for a in argv], code, message, capsys)
@@ -415,6 +423,29 @@ def test_impute_keeps_whole_numbers_whole(tmp_path):
     assert "." not in "".join(line.split(",")[0] for line in (tmp_path / "o.csv").read_text().splitlines())
 
 
+def test_what_is_left_as_it_is_is_not_said_to_be_filled(tmp_path, capsys):
+    rows = ["".join(np.random.default_rng(k).choice(list("abcdefgh"), 8)) if k % 7 else "" for k in range(80)]
+    (tmp_path / "t.csv").write_text("name,x,none\n" + "".join(f"{name},{len(name)},\n" for name in rows))
+    for more in ([], ["--draws", "2", "--sweeps", "1"]):
+        assert main(["impute", str(tmp_path / "t.csv"), *more, "--output", str(tmp_path / "o.csv")]) == 0
+        said = capsys.readouterr().err
+        assert "No cell was filled." in said
+        assert not re.search(r"(name|none): \d+ (filled|drawn)", said)
+
+
+@pytest.mark.parametrize("command", ["fit", "impute"])
+def test_a_sentinel_is_told_once_with_the_option(command, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{-999 if k % 9 == 0 else rng.normal():.6g},{rng.normal():.6g},{'uv'[k % 2]}" for k in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows]))
+    more = ["--target", "y", "--time-limit", "1"] if command == "fit" else []
+    output = str(tmp_path / ("m.lacunar" if command == "fit" else "o.csv"))
+    assert main([command, str(tmp_path / "t.csv"), *more, "--output", output]) == 0
+    said = capsys.readouterr().err
+    assert said.count("-999 in 7 rows") == 1
+    assert "--na-values a=-999" in said
+
+
 _AS_WRITTEN = """x,day,stamp,iso,price,code,mass,truth
 1.50,03/04/2020,2020-01-02 10:00,2020-05-06,"1,50",007,"1 000,5 kg",YES
 2.50,13/04/2020,2020-01-03 11:00,2020-05-07,"2,50",008,"1 200,5 kg",NO
@@ -452,6 +483,7 @@ def test_impute_keeps_observed_cells_as_they_are_written(more, tmp_path):
         (["--output", "t.csv"], 2, "would be lost"),
         (["--output", "o.docx"], 2, "the ending of the name"),
         (["--output", "o.csv", "--n-jobs", "0"], 2, "--n-jobs must be"),
+        (["--output", "o.csv", "--na-values", "z=-9"], 2, "no column 'z'"),
         (["--output", "o.csv", "--draws", "2"], 1, "has a column `draw`"),
     ],
 )

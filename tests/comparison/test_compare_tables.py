@@ -208,7 +208,8 @@ PLAIN = pd.DataFrame(NUMBERS, columns=["a", "b", "c"]).assign(y=NUMBERS[:, 0] > 
 TEXTS = np.array([["red" if row[1] > 0 else "blue", str(row[2])] for row in NUMBERS])
 FORMS = {
     "polars": pl.from_pandas(PLAIN), "arrow": pa.Table.from_pandas(PLAIN), "records": PLAIN.to_records(index=False),
-    "several levels": pd.concat({"p": PLAIN}, axis=1),
+    "several levels": pd.concat({"p": PLAIN}, axis=1), "record batch": pa.RecordBatch.from_pandas(PLAIN),
+    "whole numbers of 128 bits": pl.from_pandas(PLAIN).with_columns(pl.Series("c", range(40), dtype=pl.Int128)),
 }  # fmt: skip
 
 
@@ -240,6 +241,9 @@ NO_TABLES = {
     "Observed": (Observed.from_dense(NUMBERS), "Pass data.to_dense(), where what is missing is NaN"),
     "generator": ((row for row in NUMBERS), "a generator"),
     "number": (5, "an int"),
+    "two columns of one name": (pa.table([[1.0, 2.0]] * 2, names=["a", "a"]), "'a' occurs more than once"),
+    "complex numbers": (PLAIN.assign(d=1j), "Complex data not supported"),
+    "an array of complex numbers": (NUMBERS * 1j, "Complex data not supported"),
     "lists in cells": (PLAIN.assign(d=[[1]] * 40), "'d' holds lists or records"),
     "arrays in cells": (pl.DataFrame({"d": [[1]] * 40, "y": PLAIN["y"].tolist()}), "'d' holds lists or records"),
 }

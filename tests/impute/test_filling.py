@@ -1,5 +1,6 @@
 """`Imputer`: the same kind of table, what is expected of each kind of column, and how well hidden entries come back."""
 
+import datetime
 import pickle
 import warnings
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from test_multiple import holes, mixed
 
-from lacunar.impute import Imputer
+from lacunar.impute import Imputer, MultipleImputer
 from lacunar.persistence import load_model, save_model
 
 pd = pytest.importorskip("pandas")
@@ -154,3 +155,35 @@ def test_what_is_hard():
         assert not Imputer().fit_transform(names).isna().any().any()  # nearly as many levels as rows
     with pytest.raises(ValueError, match="row 1, column 'a'"):
         Imputer().fit(pd.DataFrame({"a": [1.0, np.inf]}))
+
+
+def columns_of_rare_types(n=40):
+    """Times of day, periods and a sparse column, each with gaps."""
+    rng = np.random.default_rng(0)
+    hours, others = rng.integers(0, 24, n), rng.integers(0, 9, n)
+    times = [datetime.time(int(hour), 30) if k % 6 else None for k, hour in enumerate(hours)]
+    periods = pd.Series(pd.period_range("2020-01", periods=n, freq="M")).where(np.arange(n) % 5 > 0)
+    sparse = pd.arrays.SparseArray(np.where(np.arange(n) % 4 == 0, np.nan, others))
+    return pd.DataFrame({"x": hours + rng.normal(size=n), "time": times, "period": periods, "sparse": sparse})
+
+
+def test_times_periods_and_sparse_columns_come_back_as_such():
+    frame = columns_of_rare_types()
+    for filled in (
+        Imputer().fit_transform(frame),
+        next(MultipleImputer(2, sweeps=1, method="norm").fit(frame).draws()),
+    ):
+        assert not filled.isna().any().any()
+        pd.testing.assert_series_equal(filled.dtypes, frame.dtypes)
+        assert set(map(type, filled["time"])) == {datetime.time}
+        seen = frame.notna()
+        pd.testing.assert_frame_equal(filled.where(seen), frame.where(seen))
+
+
+def test_times_of_arrow_and_polars_come_back_as_such():
+    pl = pytest.importorskip("polars")
+    frame = pl.from_pandas(columns_of_rare_types()[["x", "time"]])
+    for table in (frame, frame.to_arrow()):
+        filled = pl.from_arrow(Imputer().fit_transform(table)) if table is not frame else Imputer().fit_transform(table)
+        assert filled.schema == frame.schema
+        assert filled["time"].null_count() == 0

@@ -3,7 +3,7 @@
 import csv
 import json
 import warnings
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 
 import numpy as np
@@ -62,6 +62,15 @@ COLUMNS = {
     "postcodes": ["00123", "10115", "99999"],
     "codes among numbers": [*MANY, "A12", "B3"],
     "months": ["01", "02", "12"],
+    "times of day": ["12:30", "7:05", "?", "23:59"],
+    "times with seconds": ["12:30:15", "07:05:00.5"],
+    "halves of the day": ["1:05 PM", "12:00 am", "11:59 p.m."],
+    "times and a word": ["12:30"] * 9 + ["noon"],
+    "times of two kinds": ["12:30", "1:12:30", "0:45"],
+    "no times": ["12:75", "7:5", "1:2"],
+    "an hour 13 PM": ["13:05 PM", "1:05 PM"],
+    "time objects": [time(12, 30), None, time(7, 5, 30)],
+    "periods": [pd.Period("2026-03", "M"), pd.NaT, pd.Period("2026-04", "M")],
 }
 
 
@@ -94,6 +103,8 @@ KINDS = {
     "numbers and a word": "number", "a few numbers and a word": "category", "numbers and missing words": "number", "fractions": "number",
     "decimals": "number", "truth values": "number", "dates and a word": "date", "bytes": "category", "postcodes": "category",
     "codes among numbers": "category", "months": "number",
+    "times of day": "number", "times with seconds": "number", "halves of the day": "number", "times and a word": "number",
+    "times of two kinds": "category", "no times": "category", "an hour 13 PM": "category", "time objects": "number", "periods": "date",
 }  # fmt: skip
 
 
@@ -116,6 +127,42 @@ def test_numbers_are_what_is_written():
     assert numbers(["€5", "€1,200.50"]) == [5, 1200.5]
     assert numbers(["5%", "12.5 %"]) == [5, 12.5]
     assert numbers([".5", "1e-3"]) == [0.5, 1e-3]
+    assert numbers(["12:30", "7:05", "48:15"]) == [12.5, 7 + 5 / 60, 48.25]
+    assert numbers(["12:30:36", "00:00:00"]) == [12.51, 0]
+    assert numbers(["1:30 PM", "12:15 a.m.", "12:45 pm"]) == [13.5, 0.25, 12.75]
+    assert numbers([time(12, 30), time(7, 15)]) == [12.5, 7.25]
+
+
+@pytest.mark.parametrize(
+    ("reading", "value", "example", "text"),
+    [
+        (Reading("time"), 12.5, "07:05", "12:30"),
+        (Reading("time"), 7.25, "9:05", "7:15"),
+        (Reading("time"), 13.25, "1:05 PM", "1:15 PM"),
+        (Reading("time"), 0.5, "1:05 p.m.", "12:30 a.m."),
+        (Reading("time"), 7.51, "12:30:15", "07:30:36"),
+        (Reading("time"), -0.2, "12:30", "00:00"),
+        (Reading("time"), 100.5, "48:15", "100:30"),
+        (Reading(thousands=","), 30872.5, "1,000", "30,872.5"),
+        (Reading(decimal=",", thousands="."), -1234567.5, "1.000,00", "-1.234.567,5"),
+        (Reading(decimal=","), 1234.5, "1,00", "1234,5"),
+    ],
+)
+def test_values_are_written_as_their_column_is_and_read_back(reading, value, example, text):
+    assert reading.written(value, example) == text
+    assert float(reading.parsed([text])[text]) == max(value, 0 if reading.kind == "time" else value)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_times_of_day_read_alike_as_text_and_by_their_type(library):
+    texts = ["12:30", "07:15", None, "23:45"]
+    typed = pl.DataFrame({"c": [None if text is None else time.fromisoformat(text) for text in texts]})
+    typed = {"pandas": typed.to_pandas, "polars": lambda: typed, "arrow": typed.to_arrow}[library]()
+    encoder = TableEncoder().fit(pd.DataFrame({"c": texts}))
+    np.testing.assert_array_equal(encoder.transform(typed), encoder.transform(pd.DataFrame({"c": texts})))
+    np.testing.assert_array_equal(TableEncoder().fit_transform(typed)[:, 0], [12.5, 7.25, NAN, 23.75])
+    read = load_problem(typed, np.array(list("uvuv")), use=["c"]).X
+    np.testing.assert_array_equal(read[:, 0], [12.5, 7.25, NAN, 23.75])
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, lambda table: pl.DataFrame(table).to_arrow()])

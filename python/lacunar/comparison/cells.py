@@ -92,7 +92,7 @@ _REMEDIES = {
 
 def _is_text(dtype: Any) -> bool:
     known = ("bool", "boolean", "Int64", "Float64")
-    return str(getattr(dtype, "kind", "O")) not in "iufbMmc" and str(dtype) not in known
+    return str(getattr(dtype, "kind", "O")) not in "iufbMm" and str(dtype) not in known
 
 
 def _tidied(column: pd.Series[Any], source: str) -> pd.Series[Any]:
@@ -117,7 +117,7 @@ def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: lis
     """A column of numbers or dates; the notes say what is missing since it is neither."""
     pd = pandas_module()
     parsed, name = reading.parsed(column.texts), cut(column.name)
-    if reading.kind == "number":
+    if reading.kind != "date":
         read = pd.to_numeric(text.map(lambda cell: cell if isinstance(cell, Number) else parsed.get(cell)))
     else:
         read = pd.Series(dates_of(text, parsed), index=text.index)
@@ -134,6 +134,8 @@ def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: lis
 def _how_written(column: TextColumn, reading: Reading) -> list[str]:
     """Sentences on marks and units of numbers, where cells have them."""
     name, cells = cut(column.name), [cell for cell in column.texts if reading.number_text(cell) is not None]
+    if reading.kind == "time":
+        return [f"{name}: times were read as hours."]
     if reading.kind == "date" or not cells:
         return []
     pairs = (

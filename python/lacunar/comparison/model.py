@@ -21,6 +21,7 @@ from lacunar.observed.cells import Reading, cut
 from lacunar.observed.door import plain_target
 from lacunar.observed.names import match_names
 from lacunar.observed.rules import Anything, Rule
+from lacunar.observed.sentinels import sentinels_known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +89,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         if not frames:
             refuse_text_alone(problem)
         rows = fitted_columns(problem.frame, problem.source, problem.encoder, frames)[0] if frames else problem.X
-        fitted_as_told(self.estimator, rows, problem.y, problem)
+        with sentinels_known():  # the notes of the problem have them
+            fitted_as_told(self.estimator, rows, problem.y, problem)
         return self
 
     def _columns_of(self, problem: Problem) -> None:

@@ -27,6 +27,8 @@ from lacunar.learner.folds import repeats, units_of
 from lacunar.observed import Observed
 from lacunar.observed.cells import Reading
 from lacunar.observed.door import as_array, plain_target
+from lacunar.observed.names import native_names
+from lacunar.observed.numbers import as_frame as native_frame
 from lacunar.observed.sentinels import number, sentinels_in
 from lacunar.uncertainty.shift import evenly
 
@@ -128,6 +130,8 @@ def load_problem(
         raise UserError(
             f"task must be 'classification' or 'regression'; got {task!r}. Leave it out to have it guessed.", 2
         )
+    native = native_frame(data)  # of a batch of Arrow and of narwhals
+    data = data if native is None else native
     table = _table_of(data, how)
     names, notes = [str(name) for name in table.frame.columns], list(table.notes)
     if isinstance(target, int | float | np.number):  # the name of a column, as all names are
@@ -170,7 +174,7 @@ def load_problem(
     alarms = [
         *(_repeated(copies) if units is None else []),
         *_rare(y, task),
-        *_sentinels(frame, y, name, task),
+        *sentinels_told(frame, {name: y} if task == "regression" else {}),
         *leaks(frame, y, name, task),
     ]
     notes += [f"Warning: {text}" for text in alarms]
@@ -203,11 +207,11 @@ def _in_order(
 
 def _times(table: Table, column: str) -> NDArray[np.float64]:
     """Numbers, or days of dates (n,), none missing."""
-    encoder = TableEncoder()
+    encoder = TableEncoder(max_categories=len(table.frame))
     encoded = np.asarray(encoder.fit_transform(table.frame[[column]]), dtype=np.float64)
     if encoder.kinds_[0] not in ("number", "date", "datetime"):
         raise UserError(
-            f"--time {cut(column)!r} must hold numbers or dates; it holds a {encoder.kinds_[0]}. Name another column.",
+            f"--time {cut(column)!r} must hold numbers or dates; it holds {'nothing' if encoder.kinds_[0] == 'empty' else 'text'}. Name another column.",
             2,
         )
     missing = np.flatnonzero(np.isnan(encoded[:, 0]))
@@ -289,7 +293,11 @@ def as_frame(
 
 def _to_pandas(data: Any, source: str) -> pd.DataFrame:
     try:
-        return nw.from_native(data, eager_only=True).to_pandas()
+        if native_frame(data) is not None:
+            refuse_twice([str(name) for name in native_names(data)], source)
+        frame = nw.from_native(data, eager_only=True)
+        wide = [name for name, dtype in frame.schema.items() if dtype in (nw.Int128, nw.UInt128)]  # pandas has none
+        return frame.with_columns(*[nw.col(name).cast(nw.Float64) for name in wide]).to_pandas()
     except TypeError:
         remedy = (
             "Collect it first: data.collect()."
@@ -500,11 +508,10 @@ def _rare(y: NDArray[Any], task: str) -> list[str]:
     ]
 
 
-def _sentinels(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
-    """Sentences on numbers that may mean missing, in the columns and in a target of numbers."""
-    columns = {str(name): values_of(frame[name]) for name in frame.columns if frame[name].dtype.kind in "iuf"}
-    if task == "regression":
-        columns[target] = y
+def sentinels_told(frame: pd.DataFrame, more: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Sentences on numbers that may mean missing in the columns of a frame and `more`, with the option that says so."""
+    numeric = {str(name): values_of(frame[name]) for name in frame.columns if frame[name].dtype.kind in "iuf"}
+    columns = numeric | dict(more)
     return [
         f"{cut(name)} holds {sentinel}. If that means missing, --na-values {shlex.quote(f'{name}={number(sentinel.value)}')} says so, in Python "
         f"na_values={{{name!r}: {number(sentinel.value)}}}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
@@ -363,6 +363,11 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
 def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives: Any) -> None:
     if len(rows) == len(frame):
         frame.isetitem(j, series.to_native())
+    if hasattr(frame.dtypes.iloc[j], "fill_value"):  # pandas' sparse columns take no cells in place
+        dense = frame.iloc[:, j].sparse.to_dense()
+        dense.iloc[rows] = natives
+        frame.isetitem(j, dense.astype(frame.dtypes.iloc[j]))
+        return
     frame.iloc[rows, j] = natives
 
 
@@ -426,11 +431,16 @@ def _plain_values(values: Floats, column: Column, example: Any) -> list[Any]:
     """Values as Python has them, dates like the example."""
     if column.kind == "date":
         moments = _moments(values)
+        if hasattr(example, "freq"):  # a period of pandas
+            return [type(example)(moment, freq=example.freq) for moment in moments]
         plain = isinstance(example, date) and not isinstance(example, datetime)
         return [moment.date() if plain else _in_zone(moment, example) for moment in moments]
     if column.is_number:
         whole = column.kind == "whole" and not isinstance(example, float)
         numbers = [int(value) if whole else float(value) for value in values]
+        if isinstance(example, time):
+            last = 86_400_000_000 - 1  # microseconds of a day
+            return [_moments(np.array([np.clip(np.rint(n * 3600e6), 0, last)]))[0].time() for n in numbers]
         return [timedelta(days=n) for n in numbers] if isinstance(example, timedelta) else numbers
     return [column.levels[int(place)] for place in values]
 

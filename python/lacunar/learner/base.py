@@ -43,7 +43,7 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.cells import cut
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import SparseMissing, TakesMissing, refuse_file, unmasked
+from lacunar.observed.door import SparseMissing, TakesMissing, as_array, refuse_file, unmasked
 from lacunar.observed.names import absent_columns, columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden
@@ -86,7 +86,7 @@ class Table(NamedTuple):
             X = X.tocsr()
         X = unmasked(X)
         if not (hasattr(X, "shape") or hasattr(X, "columns")):
-            array = np.asarray(X)
+            array = as_array(X)
             X = np.asarray(X, dtype=object) if array.dtype.kind in "US" else array  # numbers beside text stay numbers
         return cls(X, _num_samples(X))
 

@@ -1,4 +1,4 @@
-"""Cells of text to numbers and dates: how a column is written is learned once, and new rows are read in the same way.
+"""Cells of text to numbers, times and dates: how a column is written is learned once, and new rows are read in the same way.
 
 Decimal commas, thousands, units and the order of day and month are found out or refused, never taken for identifiers.
 """
@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Number
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -40,6 +40,8 @@ _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _ORDERS = {order: [form + time for form in forms for time in _TIMES] for order, forms in _FORMS.items()}
 _DATE = re.compile(r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+# 12:30, 12:30:15 and 12:30 PM, and 48:15 of a duration.
+_TIME = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d{1,6})?))?(?: ?([AaPp])\.?[Mm]\.?)?", re.ASCII)
 # 00123, and A12 beside 17; two digits, as of a month, are a number.
 _CODE = re.compile(r"0\d{2,}|[A-Za-z]+[-_/ ]?\d+", re.ASCII)
 _TRUTH = {"true": "1", "false": "0"}  # as a column of truth values may come as text
@@ -101,7 +103,8 @@ def plain_cells(cells: Iterable[Any], name: Any) -> list[Any]:
     """Cells of one column as Python has them, so that equal values are equal whatever container they came in.
 
     Bytes are text in UTF-8; truth values, whole numbers, fractions and decimals of any library are those of Python; dates and
-    times are dates, and durations numbers of days. None, NaN, NA and NaT are None. TypeError for a cell that holds several
+    times are dates, a period the date on which it begins; durations are numbers of days, times of day numbers of hours. None, NaN,
+    NA and NaT are None. TypeError for a cell that holds several
     values, a complex number, or bytes that are no text.
     """
     return [
@@ -126,6 +129,10 @@ def _plain(cell: Any, row: int, name: Any) -> Any:
         return None
     if isinstance(cell, timedelta):
         return cell / timedelta(days=1)
+    if isinstance(cell, time):
+        return cell.hour + (60 * cell.minute + cell.second + cell.microsecond / 1e6) / 3600
+    if type(cell).__name__ == "Period":  # of pandas
+        return cell.start_time.to_pydatetime(warn=False)
     if isinstance(cell, np.bool_):
         return bool(cell)
     if isinstance(cell, complex | np.complexfloating):
@@ -201,7 +208,7 @@ def _shape(decimal: str, thousands: str) -> re.Pattern[str]:
 _SHAPES = {marks: _shape(*marks) for marks in _MARKS}
 _TEXTS = Word()
 _READING_PARTS: dict[str, Rule] = {
-    "kind": Word(("number", "date")),
+    "kind": Word(("number", "time", "date")),
     "decimal": Word((".", ",")),
     "thousands": _TEXTS,
     "prefix": _TEXTS,
@@ -213,13 +220,14 @@ _READING_PARTS: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """How the text of a column says numbers, or dates.
+    """How the text of a column says numbers, times or dates.
 
     A number has a decimal mark, what separates thousands, and a sign of money before it or a unit behind it, which are left out; a
-    date has its day, month and year in an order. `words` are those of the column that say neither, and are missing.
+    time ("12:30", "1:05 PM") is a number of hours; a date has its day, month and year in an order. `words` are those of the column
+    that say none, and are missing.
     """
 
-    kind: Literal["number", "date"] = "number"
+    kind: Literal["number", "time", "date"] = "number"
     decimal: str = "."
     thousands: str = ""
     prefix: str = ""
@@ -239,21 +247,27 @@ class Reading:
         return text if len(text) < _LONGEST else str(float(text))
 
     def parsed(self, cells: Iterable[str]) -> dict[str, Any]:
-        """Parsed cells by their text: numbers as programs write them, or dates without offset, in UTC. Unreadable cells
-        are left out.
+        """Parsed cells by their text: numbers and hours as programs write them, or dates without offset, in UTC.
+        Unreadable cells are left out.
 
         Truth values are the numbers 1 and 0, as text as well.
         """
         if self.kind == "date":
             return dict(_dates(cells, self.order))
+        if self.kind == "time":
+            hours = ((cell, _hours_in(cell)) for cell in cells)
+            return {cell: str(value) for cell, value in hours if value is not None}
         texts = ((cell, _TRUTH.get(cell.lower()) or self.number_text(cell)) for cell in cells)
         return {cell: text for cell, text in texts if text is not None}
 
     def written(self, value: Any, example: str) -> str:
-        """A number or a date as the column writes the one in `example`."""
+        """A number, a time or a date as the column writes the one in `example`."""
         if self.kind == "date":
             return _date_like(value, example, self.order)
-        number = f"{Decimal(str(value)):f}".replace(".", self.decimal)
+        if self.kind == "time":
+            return _time_like(float(value), example)
+        separator = "," if self.thousands else ""
+        number = f"{Decimal(str(value)):{separator}f}".translate({ord(","): self.thousands, ord("."): self.decimal})
         match = _UNIT.fullmatch(example.translate(_BLANKS))
         old = match["number"].strip() if match else example
         return example.translate(_BLANKS).replace(old, number, 1)
@@ -304,7 +318,7 @@ def parse_cells(cells: Sequence[Any] | NDArray[Any], reading: Reading) -> tuple[
     """
     parsed = reading.parsed({cell for cell in cells if isinstance(cell, str) and cell})
     read: NDArray[Any]
-    if reading.kind == "number":
+    if reading.kind != "date":
         number_of = {cell: float(text) for cell, text in parsed.items()}
         read = np.array(
             [_number(cell) if isinstance(cell, Number) else number_of.get(cell, np.nan) for cell in cells],
@@ -338,14 +352,14 @@ def _number(cell: Any) -> float:
 def learn_readings(
     columns: Mapping[_Key, TextColumn], decimal: str | None = None, dates: str | None = None, *, numbers: bool = True
 ) -> dict[_Key, Reading]:
-    """Learn how each column writes numbers or dates; where its decimal mark is ambiguous, that of the other columns is
+    """Learn how each column writes numbers, times or dates; where its decimal mark is ambiguous, that of the other columns is
     used.
 
     `decimal` and `dates` ("dmy", "mdy") say what cells leave open, else OpenReading; without `numbers` text of digits stays text.
     """
     readings = _number_readings(columns, decimal) if numbers else {}
     for key, column in columns.items():
-        reading = None if key in readings else _date_reading(column, dates)
+        reading = None if key in readings else _time_reading(column) or _date_reading(column, dates)
         if reading is not None:
             readings[key] = reading
     return readings
@@ -422,6 +436,48 @@ def _marks(numbers: _Numbers, clear: set[str]) -> tuple[str, str]:
             )
         marks = [m for m in marks if m[0] == "."]  # 1.234 is as programs write it
     return (marks or numbers.marks)[0]
+
+
+# -- times of day, and durations with a colon --------------------------------------------------------------------------------
+
+
+def _time_reading(column: TextColumn) -> Reading | None:
+    """A column of times, all with seconds or all without; None where it holds something else, or its type is that of categories."""
+    words = [cell for cell in column.texts if _hours_in(cell) is None]
+    n_times = column.n_cells - column.n_numbers - sum(column.texts[cell] for cell in words)
+    if column.is_category or not 0 < n_times >= _MOSTLY * column.n_cells or len(words) > _WORDS:
+        return None
+    if len({cell.count(":") for cell in column.texts.keys() - words}) > 1:  # 12:30 may be minutes beside 1:12:30
+        return None
+    return Reading("time", words=tuple(words))
+
+
+def _hours_in(cell: str) -> float | None:
+    """The hours that a cell says, None where it is no time."""
+    match = _TIME.fullmatch(cell)
+    if match is None:
+        return None
+    hours, minutes, seconds, half = match.groups()
+    hour = int(hours)
+    if half is not None:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + 12 * (half in "Pp")
+    return hour + (60 * int(minutes) + float(seconds or 0)) / 3600
+
+
+def _time_like(hours: float, example: str) -> str:
+    """Hours as text in the form of another time."""
+    match = _TIME.fullmatch(example)
+    assert match is not None
+    seconds = round(max(hours, 0.0) * 3600) if match[3] else 60 * round(max(hours, 0.0) * 60)
+    hour, half = seconds // 3600, match[4]
+    behind = example[match.end(3) if match[3] else match.end(2) :]
+    if half is not None:
+        other = "AaPp"[2 * (hour % 24 >= 12) + half.islower()]
+        hour, behind = hour % 12 or 12, behind.replace(half, other, 1)
+    parts = [str(hour).zfill(len(match[1]))] + [f"{part:02d}" for part in (seconds % 3600 // 60, seconds % 60)]
+    return ":".join(parts[: 3 if match[3] else 2]) + behind
 
 
 # -- dates ------------------------------------------------------------------------------------------------------------------

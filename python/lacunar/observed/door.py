@@ -195,7 +195,7 @@ def cells_of(estimator: Any, X: Any, sparse_missing: SparseMissing) -> NDArray[A
             cells[:, j] = column
         return cells
     if not (sp.issparse(X) or isinstance(X, Observed)):
-        array = np.asarray(unmasked(X))
+        array = as_array(X)
         if array.dtype.kind not in "biuf":
             return np.asarray(unmasked(X), dtype=object)
     return as_observed(X, sparse_missing=sparse_missing, warn_counts=False).to_dense().astype(np.float64)

@@ -83,19 +83,20 @@ def cells_by_name(estimator: Any, X: Any) -> list[Any] | None:
     return [table[name].to_numpy() if name in names else nothing for name in fitted_names]
 
 
-def _native_names(frame: Any) -> list[Any]:
+def native_names(frame: Any) -> list[Any]:
+    """Names of the columns of a frame, as its library has them."""
     # Not by narwhals, which reads no frame that names two columns alike.
     return list(frame.column_names if nw.dependencies.is_pyarrow_table(frame) else frame.columns)
 
 
 def _names_of(frame: Any) -> list[str]:
     """Names of columns as text."""
-    return [name if type(name) is str else str(name) for name in _native_names(frame)]
+    return [name if type(name) is str else str(name) for name in native_names(frame)]
 
 
 def _are_numbers(frame: Any, n_columns: int) -> bool:
     """Whether columns are called 0, 1, ... in order, as a frame has them whose columns got no names."""
-    names = _native_names(frame)
+    names = native_names(frame)
     return not any(isinstance(name, str | bool) for name in names) and names == list(range(n_columns))
 
 
@@ -114,7 +115,7 @@ def _fitted_names(estimator: Any, names: list[str]) -> list[str] | None:
 
 def _renamed(frame: Any, names: list[Any]) -> Any:
     """The frame with these names; only libraries like pandas have names that are no text."""
-    return frame if _native_names(frame) == names else frame.set_axis(names, axis=1)
+    return frame if native_names(frame) == names else frame.set_axis(names, axis=1)
 
 
 def match_names(names: Sequence[Any], fitted_names: Sequence[Any]) -> tuple[list[Any], list[Any]]:

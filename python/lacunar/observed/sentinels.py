@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +35,7 @@ _FEWEST = 3  # rows that must hold the value
 _OF_RANGE, _OF_IQR = 0.5, 1.0  # how far outside, in ranges and in interquartile ranges of the other values
 _LEVELS, _OF_NEXT = 10, 2  # of -1: different values at least, and how many rows it has for each of the next value's
 _SHOWN = 5  # columns in a message
+_BEGINNING = "columns that may hold a number for what is missing: "
 
 
 class Sentinel(NamedTuple):
@@ -132,9 +135,17 @@ def warn_of_sentinels(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> 
         sentences = [f"{name!r} holds {sentinel}" for name, sentinel in alarms[:_SHOWN]]
         more = f", and {len(alarms) - _SHOWN} more such values" if len(alarms) > _SHOWN else ""
         warn_user(
-            f"columns that may hold a number for what is missing: {'; '.join(sentences)}{more}. It is learned from as a number. If it means "
+            f"{_BEGINNING}{'; '.join(sentences)}{more}. It is learned from as a number. If it means "
             "missing, put NaN in its place first.",
         )
+
+
+@contextmanager
+def sentinels_known() -> Iterator[None]:
+    """Without `warn_of_sentinels`, for a caller that has told its user of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_BEGINNING)
+        yield
 
 
 def number(value: float) -> str:
