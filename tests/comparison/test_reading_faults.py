@@ -188,10 +188,45 @@ def test_options_of_the_shell_reach_the_reader(place, tmp_path, capsys):
     assert "40 rows, 2 columns" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [{"ragged": "drop"}, {"skip_rows": -1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ragged": "drop"},
+        {"skip_rows": -1},
+        {"decimal": "x"},
+        {"thousands": "."},
+        {"decimal": ",", "thousands": ","},
+        {"thousands": ",,"},
+        {"encoding": "no such"},
+        {"encoding": "base64"},
+        {"na_values": "c=-9"},
+    ],
+)
 def test_options_that_there_are_not(options, place):
-    with pytest.raises(UserError, match="--"):
+    with pytest.raises(UserError, match="--") as refused:
         read_table(place(TEXT), **options)
+    assert refused.value.code == 2
+
+
+def test_a_word_for_missing_may_have_an_equals_sign(place):
+    assert read_table(place(TEXT.replace("v", "x=y")), na_values="x=y").frame["y"].isna().sum() == 20
+
+
+@pytest.mark.parametrize("sep", ["::", "||", r"\t", "\t", ".*"])
+def test_separators_of_several_characters(sep, place, capsys):
+    marks = "\t" if sep == r"\t" else sep
+    whole = read_table(place(TEXT))
+    pd.testing.assert_frame_equal(read_table(place(TEXT.replace(",", marks)), sep=sep).frame, whole.frame)
+    odd = place(TEXT.replace(",", marks) + marks.join(["1", "2", "u", "4"]) + "\n")
+    with pytest.raises(UserError, match="line 42 has 4 cells"):
+        read_table(odd, sep=sep)
+    pd.testing.assert_frame_equal(read_table(odd, sep=sep, ragged="skip").frame, whole.frame)
+
+
+@pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00\x00\xff", b"\x80\x05\x95\x9d\x81", bytes(range(256))])
+def test_other_files_say_which_there_are(content, place):
+    with pytest.raises(UserError, match="Known are CSV and other text"):
+        read_table(place(content))
 
 
 # -- words for missing --------------------------------------------------------------------------------------------------
@@ -211,6 +246,12 @@ def table_of(kind, folder):
         FRAME.to_excel(file, index=False)
     elif kind == "parquet":
         FRAME.to_parquet(file)
+    elif kind == "arrow":
+        FRAME.to_feather(file)
+    elif kind == "stream":
+        arrow = pytest.importorskip("pyarrow").Table.from_pandas(FRAME)
+        with pytest.importorskip("pyarrow.ipc").new_stream(file, arrow.schema) as stream:
+            stream.write_table(arrow, max_chunksize=7)
     elif kind == "jsonl":
         FRAME.to_json(file, orient="records", lines=True)
     else:
@@ -218,7 +259,7 @@ def table_of(kind, folder):
     return file
 
 
-@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "jsonl", "pandas", "polars"])
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "arrow", "stream", "jsonl", "pandas", "polars"])
 @pytest.mark.parametrize(
     ("na_values", "missing"),
     [(["-999"], "aby"), (-999, "aby"), ("a=-999", "a"), ({"b": -999}, "b"), ({"b": ["-999.0"], "y": "-999"}, "by")],

@@ -1,4 +1,4 @@
-"""Files to frames: pandas reads text, JSON, Excel and Parquet, SciPy ARFF, scikit-learn svmlight. What is in a file is told by its content."""
+"""Files to frames: pandas reads text, JSON and Excel, pyarrow Parquet and Arrow, SciPy ARFF, scikit-learn svmlight. What is in a file is told by its content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -53,6 +53,8 @@ _PACKED: dict[bytes, Callable[[Path], Any]] = {
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
 _ZIP = b"PK\x03\x04"
+_KNOWN = "Known are CSV and other text, JSON lines, Excel, Parquet, Arrow, ARFF, NPZ and svmlight."
+_SPELLED = {r"\t": "\t"}  # as shells pass it on
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,24 @@ class How:
             raise UserError(f"--ragged {self.ragged!r}: there are skip and cut.", 2)
         if not isinstance(self.skip_rows, int) or self.skip_rows < 0:
             raise UserError(f"--skip-rows {self.skip_rows!r}: it must be a number of lines from 0.", 2)
+        if self.decimal not in (None, ".", ","):
+            raise UserError(f"--decimal {self.decimal!r}: there are '.' and ','.", 2)
+        if self.thousands is not None and (len(self.thousands) != 1 or self.thousands == (self.decimal or ".")):
+            raise UserError(
+                f"--thousands {self.thousands!r}: it must be one mark, and another than the decimal mark.", 2
+            )
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            raise UserError(
+                f"--encoding {cut(self.encoding)!r}: there is no such encoding. Try utf-8, cp1252 or utf-16.", 2
+            )
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        "a".encode(name)
+        return True
+    except (LookupError, ValueError):
+        return False
 
 
 def how_of(options: Mapping[str, Any]) -> How:
@@ -171,6 +191,12 @@ def words_for(na_values: Any, names: Sequence[str], source: str) -> dict[str, li
             words[str(name)] += _word_list(of_name)
         return words
     several = _word_list(na_values)
+    for text in several:
+        name, mark, word = text.rpartition("=")
+        if mark and _number(word) is not None and name not in names:
+            raise UserError(
+                f"--na-values {cut(text)!r}: no column {cut(name)!r} in {source}; there are {listed(names, 12)}.", 2
+            )
     pairs = [(name, word) for text in several for name, mark, word in [text.rpartition("=")] if mark and name in names]
     general = [text for text in several if text.rpartition("=")[0] not in names]
     return {name: [*general, *(word for column, word in pairs if column == name)] for name in names}
@@ -209,12 +235,16 @@ def _number(word: str) -> float | None:
         return None
 
 
+_MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow"}
+
+
 def _kind_of(path: Path, ending: str, source: str) -> str:
     """What the content says; the ending only where text may be several things."""
     with path.open("rb") as file:
         head = file.read(4096)
-    if head[:4] == b"PAR1":
-        return "Parquet"
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
     if head[:4] == b"PK\x03\x04" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as members:
             inside = members.namelist()
@@ -223,7 +253,7 @@ def _kind_of(path: Path, ending: str, source: str) -> str:
                 f"{source}: this is a file of lacunar's own, such as a model, and no table. Name the table."
             )
         return "Excel" if "xl/workbook.xml" in inside else ".npz"
-    binary = {".parquet": "Parquet", ".pq": "Parquet", ".npz": ".npz", ".xlsx": "Excel"}
+    binary = {".parquet": "Parquet", ".pq": "Parquet", ".npz": ".npz", ".xlsx": "Excel", ".arrow": "Arrow"}
     if ending in binary:
         return binary[ending]
     text = head.decode("utf-8-sig", "replace").lstrip()
@@ -250,10 +280,10 @@ class _Text:
         with self.lines() as file:
             self.head = file.read(_HEAD) + file.readline()  # whole lines: a header of many columns is longer
         if "\0" in self.head:
-            raise UserError(
-                f"{source}: this is not text. Known are CSV and other text, JSON lines, Excel, Parquet, ARFF, NPZ and svmlight."
-            )
-        self.sep = how.sep or likeliest_separator(self.head.lstrip("\n"), whole=len(self.head) < _HEAD)
+            raise UserError(f"{source}: this is not text. {_KNOWN}")
+        self.sep = _SPELLED.get(how.sep or "", how.sep) or likeliest_separator(
+            self.head.lstrip("\n"), whole=len(self.head) < _HEAD
+        )
         rows = rows_of(io.StringIO(self.head, newline=""), self.sep)
         first = next((row for row in rows if any(row.cells)), None)
         if first is None:
@@ -351,8 +381,12 @@ class _Parser:
         self.text, self.na_values, self.readings = text, how.na_values, how.readings
         self.options: dict[str, Any] = {
             "sep": text.sep, "encoding": text.encoding, "keep_default_na": False, "index_col": False, "skipinitialspace": True,
-            "low_memory": False, "decimal": how.decimal or ".", "thousands": how.thousands,
+            "decimal": how.decimal or ".", "thousands": how.thousands,
         }  # fmt: skip
+        if len(text.sep) > 1 and text.sep != r"\s+":  # such as :: of ratings
+            self.options |= {"sep": re.escape(text.sep), "engine": "python"}
+        else:
+            self.options["low_memory"] = False
 
     def __call__(self, cells: Sequence[str], header: bool, **options: Any) -> pd.DataFrame:
         """A frame whose columns have these names, or c1, c2, ... without a header."""
@@ -390,7 +424,9 @@ def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]
         if encoding == "cp1252":
             return encoding, ["The text is not UTF-8 and was read as Windows-1252. --encoding says otherwise."]
         return encoding, []
-    raise UserError(f"{source}: cannot be read as text, neither as UTF-8 nor as Windows-1252. Say --encoding.")
+    raise UserError(
+        f"{source}: cannot be read as text, neither as UTF-8 nor as Windows-1252. If it is text, say --encoding. {_KNOWN}"
+    )
 
 
 def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
@@ -483,19 +519,38 @@ def _sheet(sheets: list[str], wish: str | int | None, source: str) -> str:
 
 
 def _read_parquet(path: Path, source: str, how: How) -> Table:
-    pd = pandas_module()
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise UserError("reading Parquet needs pyarrow: pip install 'lacunar[cli]'") from None
     with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        refuse_twice(schema.names, source)
-        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-        if nested:
-            raise _nested(nested[0], source)
-        arrow = pa.Table.from_batches(_bounded(file, path.stat().st_size, source), schema)
+        return _of_arrow(file.schema_arrow, file.iter_batches(), path, source)
+
+
+def _read_arrow(path: Path, source: str, how: How) -> Table:
+    """A file or a stream of Arrow's own, also called Feather."""
+    try:
+        import pyarrow.ipc as ipc
+    except ImportError:
+        raise UserError("reading Arrow needs pyarrow: pip install 'lacunar[cli]'") from None
+    with path.open("rb") as file:
+        if file.read(6) == b"ARROW1":
+            reader = ipc.open_file(file)
+            return _of_arrow(reader.schema, map(reader.get_batch, range(reader.num_record_batches)), path, source)
+        file.seek(0)
+        stream = ipc.open_stream(file)
+        return _of_arrow(stream.schema, stream, path, source)
+
+
+def _of_arrow(schema: Any, batches: Iterable[Any], path: Path, source: str) -> Table:
+    import pyarrow as pa
+
+    pd = pandas_module()
+    refuse_twice(schema.names, source)
+    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+    if nested:
+        raise _nested(nested[0], source)
+    arrow = pa.Table.from_batches(_bounded(batches, path.stat().st_size, source), schema)
     for k, column in enumerate(arrow.schema):
         if pa.types.is_decimal(column.type):
             arrow = arrow.set_column(k, column.name, arrow.column(k).cast(pa.float64()))
@@ -503,10 +558,10 @@ def _read_parquet(path: Path, source: str, how: How) -> Table:
     return Table(frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index(), source)
 
 
-def _bounded(file: Any, size: int, source: str) -> Iterator[Any]:
+def _bounded(batches: Iterable[Any], size: int, source: str) -> Iterator[Any]:
     """Batches of rows, given up as soon as they hold more than a file of this size may."""
     unpacked = 0
-    for batch in file.iter_batches():
+    for batch in batches:
         unpacked += batch.nbytes
         refuse_beyond(unpacked, size, source)
         yield batch
@@ -561,7 +616,8 @@ def _read_svmlight(path: Path, source: str, how: How) -> Table:
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(str(path))
-    return of_arrays(_dense(X, source), y, [], source)
+    table = of_arrays(_dense(X, source), y, [], source)
+    return replace(table, notes=["Entries that the file does not hold are missing, not zero."])
 
 
 def _dense(matrix: Any, source: str) -> NDArray[np.float64]:
@@ -589,7 +645,7 @@ def of_arrays(X: NDArray[Any], y: NDArray[Any] | None, names: list[str], source:
 
 
 _READERS: dict[str, Callable[[Path, str, How], Table]] = {
-    "text": _read_text, "JSON": _read_json, "Excel": _read_excel, "Parquet": _read_parquet, "ARFF": _read_arff, ".npz": _read_npz,
+    "text": _read_text, "JSON": _read_json, "Excel": _read_excel, "Parquet": _read_parquet, "Arrow": _read_arrow, "ARFF": _read_arff, ".npz": _read_npz,
     "svmlight": _read_svmlight,
 }  # fmt: skip
 
@@ -613,7 +669,7 @@ def rows_of(lines: Iterable[str], sep: str) -> Iterator[Row]:
         yield from (Row(reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
     else:
         yield from (
-            Row(k, [cell.strip() for cell in re.split(sep, line.rstrip("\r\n"))]) for k, line in enumerate(lines, 1)
+            Row(k, [cell.strip() for cell in line.rstrip("\r\n").split(sep)]) for k, line in enumerate(lines, 1)
         )
 
 
