@@ -508,7 +508,7 @@ def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple
             if n_filled[name]
         ]
         advice = "One filled table is for a look or another tool: for coefficients and tests use --draws 20."
-        return [filled], [*lines, advice if lines else "No cell was filled."]
+        return [filled], [*lines, advice if lines else "The table stays as it is."]
     if "draw" in frame:
         raise UserError(f"{source}: has a column `draw`, which --draws writes. Rename it.")
     imputer = MultipleImputer(
@@ -517,7 +517,7 @@ def _filled(args: argparse.Namespace, frame: pd.DataFrame, source: str) -> tuple
     with sentinels_known():
         tables = list(imputer.fit(frame).draws())
     lines = [f"{name}: {n} drawn {args.draws} times" for name, n in _filled_cells(frame, tables[0]).items() if n]
-    return tables, lines or ["No cell was filled."]
+    return tables, lines or ["The table stays as it is."]
 
 
 def _filled_cells(frame: pd.DataFrame, filled: pd.DataFrame) -> pd.Series[int]:

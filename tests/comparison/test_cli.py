@@ -429,7 +429,7 @@ def test_what_is_left_as_it_is_is_not_said_to_be_filled(tmp_path, capsys):
     for more in ([], ["--draws", "2", "--sweeps", "1"]):
         assert main(["impute", str(tmp_path / "t.csv"), *more, "--output", str(tmp_path / "o.csv")]) == 0
         said = capsys.readouterr().err
-        assert "No cell was filled." in said
+        assert "The table stays as it is." in said
         assert not re.search(r"(name|none): \d+ (filled|drawn)", said)
 
 
