@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -172,18 +172,24 @@ def hidden_of(X: Any, mask: str, rng: np.random.Generator) -> Any:
     return np.where(rng.random(X.shape) < share, np.nan, X)
 
 
-def law_methods(X: Any, y: Any, learner: bool) -> dict[str, Any]:
-    """Functions of rows that return lower and upper ends."""
-    ours = {"MaskConformalRegressor": MaskConformalRegressor().fit(X, y)}
+def law_methods(X: Any, y: Any, learner: bool) -> dict[str, Callable[[list[Any]], list[Any]]]:
+    """Functions of tables of rows (m, d) that return lower and upper ends of each, (m, 2)."""
+    ours: dict[str, Any] = {"MaskConformalRegressor": MaskConformalRegressor().fit(X, y)}
     if learner:
         ours["LacunarRegressor"] = LacunarRegressor(random_state=0).fit(X, y)
-    methods: dict[str, Any] = {
-        name: lambda rows, model=model: model.predict_interval(rows) for name, model in ours.items()
+    methods: dict[str, Callable[[list[Any]], list[Any]]] = {
+        name: lambda tables, model=model: [model.predict_interval(rows) for rows in tables]
+        for name, model in ours.items()
     }
     for name, (kind, way) in PEERS.items():
         half = len(X) // 2 if kind == "CQR" else (2 * len(X)) // 3
-        methods[name] = partial(ends, way, Band(kind).fit(X[:half], y[:half]), X[half:], y[half:])
+        methods[name] = partial(ends_of_all, way, Band(kind).fit(X[:half], y[:half]), X[half:], y[half:])
     return methods
+
+
+def ends_of_all(way: Any, band: Band, X: Any, y: Any, tables: list[Any]) -> list[Any]:
+    """Ends of the rows of every table, which share the work that their masks have in common."""
+    return np.split(ends(way, band, X, y, np.vstack(tables)), np.cumsum([len(rows) for rows in tables])[:-1])
 
 
 def law_cells(
@@ -193,13 +199,16 @@ def law_cells(
     rng = np.random.default_rng([seed, LAWS.index(law), TRAINING_MASKS.index(mask)])
     slopes, cells = rng.normal(size=LAW_COLUMNS), {}
     X, y = law_rows(law, n, slopes, rng)
-    methods = law_methods(hidden_of(X, mask, rng), y, learner)
+    trained = hidden_of(X, mask, rng)
+    tables, targets = [], []
     for test_mask in TEST_MASKS:
         full, target = law_rows(law, tested, slopes, rng)
-        rows = hidden_of(full, mask if test_mask == "as in training" else test_mask, rng)
-        for name, way in methods.items():
-            some = min(NESTED_TESTED, tested) if "Nested" in name else tested
-            low, high = way(rows[:some]).T
+        tables.append(hidden_of(full, mask if test_mask == "as in training" else test_mask, rng))
+        targets.append(target)
+    for name, way in law_methods(trained, y, learner).items():
+        some = min(NESTED_TESTED, tested) if "Nested" in name else tested
+        intervals = way([rows[:some] for rows in tables])
+        for test_mask, (low, high), target in zip(TEST_MASKS, map(np.transpose, intervals), targets, strict=True):
             inside = (low <= target[:some]) & (target[:some] <= high)
             scores = high - low + 20 * np.maximum(np.maximum(low - target[:some], target[:some] - high), 0)
             cells[test_mask, name] = float(inside.mean()), float(scores.mean())

@@ -123,31 +123,24 @@ def split(band: Band, X: Any, y: Any, test: Any) -> tuple[Any, Any]:
 def exact(band: Band, X: Any, y: Any, test: Any) -> tuple[Any, Any]:
     """CP-MDA-Exact: calibration rows that lack no more than the test row, with its mask."""
     low, high = band.ends(test)
-    lacking, wide = np.isnan(X), np.empty(len(test))
     patterns, own = np.unique(np.isnan(test), axis=0, return_inverse=True)
-    for k, mask in enumerate(patterns):
-        fits = ~(lacking & ~mask).any(axis=1)
-        wide[own.ravel() == k] = (
-            corrected(band.scores(np.where(mask, np.nan, X[fits]), y[fits])) if fits.any() else np.inf
-        )
+    fits = ~(np.isnan(X) & ~patterns[:, None]).any(axis=2)  # (patterns, n)
+    pattern, row = np.nonzero(fits)
+    scores = band.scores(np.where(patterns[pattern], np.nan, X[row]), y[row]) if len(row) else np.zeros(0)
+    wide = np.array([corrected(some) for some in np.split(scores, np.cumsum(fits.sum(axis=1))[:-1])])[own.ravel()]
     return low - wide, high + wide
 
 
 def nested(band: Band, X: Any, y: Any, test: Any) -> tuple[Any, Any]:
     """CP-MDA-Nested: calibration rows with the test row's mask on top, and the test row with theirs."""
     n, k = len(X), int(np.ceil(LEVEL * (len(X) + 1)))
-    low, high = np.empty(len(test)), np.empty(len(test))
     patterns, own = np.unique(np.isnan(test), axis=0, return_inverse=True)
-    for j, mask in enumerate(patterns):
-        rows = np.flatnonzero(own.ravel() == j)
-        masked = np.where(mask, np.nan, X)
-        wide = band.scores(masked, y)
-        unions, of = np.unique(np.isnan(masked), axis=0, return_inverse=True)
-        for i in rows:
-            ends = band.ends(np.where(unions, np.nan, test[i]))
-            low[i] = np.partition((ends[0][of.ravel()] - wide), n - k)[n - k]
-            high[i] = np.partition((ends[1][of.ravel()] + wide), k - 1)[k - 1]
-    return low, high
+    masked = np.where(patterns[:, None], np.nan, X).reshape(-1, X.shape[1])  # (patterns x n, d)
+    wide = band.scores(masked, np.tile(y, len(patterns))).reshape(-1, n)[own.ravel()]
+    unions = np.isnan(masked).reshape(len(patterns), n, -1)[own.ravel()]  # (m, n, d)
+    ends = band.ends(np.where(unions, np.nan, test[:, None]).reshape(-1, X.shape[1]))
+    low, high = (values.reshape(-1, n) for values in ends)
+    return np.partition(low - wide, n - k, axis=1)[:, n - k], np.partition(high + wide, k - 1, axis=1)[:, k - 1]
 
 
 PEERS: dict[str, tuple[str, Callable[..., Any]]] = {
