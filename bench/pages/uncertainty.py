@@ -181,9 +181,10 @@ def law_methods(X: Any, y: Any, learner: bool) -> dict[str, Callable[[list[Any]]
         name: lambda tables, model=model: [model.predict_interval(rows) for rows in tables]
         for name, model in ours.items()
     }
+    halves = {kind: len(X) // 2 if kind == "CQR" else (2 * len(X)) // 3 for kind, _ in PEERS.values()}
+    bands = {kind: Band(kind).fit(X[:half], y[:half]) for kind, half in halves.items()}
     for name, (kind, way) in PEERS.items():
-        half = len(X) // 2 if kind == "CQR" else (2 * len(X)) // 3
-        methods[name] = partial(ends_of_all, way, Band(kind).fit(X[:half], y[:half]), X[half:], y[half:])
+        methods[name] = partial(ends_of_all, way, bands[kind], X[halves[kind] :], y[halves[kind] :])
     return methods
 
 

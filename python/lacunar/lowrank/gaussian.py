@@ -335,6 +335,17 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
             completed = self.posterior_.complete(Z)
         return np.asarray(completed * self.scale_ + self.mean_)
 
+    def _drawn_rows(self, n: int) -> Floats:
+        """Rows (n, d) without missing entries, drawn from the Gaussian of the columns, in the units of X."""
+        rng, d = generator(fixed_seed(self.random_state)), len(self.mean_)
+        normal = rng.normal(size=(n, d))
+        if "covariance_" in vars(self):
+            Z = normal @ np.linalg.cholesky(self.covariance_[:d, :d]).T
+        else:
+            noise, components = self.posterior_.noise_variance_, self.posterior_.components_
+            Z = np.sqrt(noise) * normal + rng.normal(size=(n, len(components))) @ components
+        return np.asarray((Z + self.location_[:d]) * self.scale_ + self.mean_)
+
     def _expected(self, Z: Floats, *, with_variance: bool) -> tuple[Floats, Floats]:
         """Means (m, targets) of the targets, and variances of the standardised ones, which low rank has only where they are asked for."""
         mean, variance = self._conditional(Z) if "covariance_" in vars(self) else self._regressed(Z, with_variance)
