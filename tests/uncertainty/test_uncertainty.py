@@ -106,6 +106,26 @@ def test_quantiles():
     assert half_copied.near(at, 0.99)[0] == np.inf
 
 
+def test_trees_answer_a_missing_entry_by_their_mean_over_what_it_may_be():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    model = BoostedGaussian().fit(X, X[:, 0] ** 2)  # to a Gaussian the first column says as little as the second
+    mean, std = model.predict([[0.0, 0.0], [0.0, np.nan], [np.nan, 0.0]], return_std=True)
+    assert np.abs(mean[:2]).max() < 0.1 < 0.4 < mean[2]  # the squares of the draws; in the middle the trees say 0
+    assert std[2] > 1.05 * max(std[:2])
+    many = np.repeat([[np.nan, 0.0], [0.0, np.nan]], 20_000, axis=0)  # more draws than are held at once
+    assert model.predict(many) == pytest.approx(np.repeat(mean[[2, 1]], 20_000), rel=1e-9)
+
+
+def test_trees_draw_from_low_rank_too():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 120)) + 0.1 * rng.normal(size=(200, 120))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = BoostedGaussian().fit(X, rng.normal(size=200))
+    assert model.drawn_.shape == (8, 120)
+    assert np.corrcoef(np.std(model.drawn_, axis=0), np.nanstd(X, axis=0))[0, 1] > 0.5
+    assert np.isfinite(model.predict(X, return_std=True)).all()
+
+
 def test_rows_that_lack_less_do_not_stand_in_for_copies():
     scores = np.r_[np.linspace(0, 1, 1000), np.linspace(2, 3, 300)]
     missing, copied = np.repeat([0.0, 2.0], [1000, 300]), np.repeat([False, True], [1000, 300])

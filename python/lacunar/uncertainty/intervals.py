@@ -72,9 +72,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     ----------
     estimator : estimator or None, default=None
         With `fit` and `predict`, taking missing values. None chooses from 100 rows on, by interval
-        scores out of fold, among `GaussianRegressor`, gradient boosting of what it leaves on
-        columns that it completes, and both on a power-transformed target; of fewer rows, and for
-        "cv+", it is `GaussianRegressor`.
+        scores out of fold, among `GaussianRegressor`, gradient boosting of what it leaves, averaged
+        over draws of missing entries, and both on a power-transformed target; of fewer rows, and
+        for "cv+", it is `GaussianRegressor`.
     level : float, default=0.9
         Coverage asked for.
     masks : {"natural", "any"}, default="natural"
