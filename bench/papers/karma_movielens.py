@@ -171,7 +171,9 @@ def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
 def verdict(task: str, shown: dict[str, dict[str, str]], protocol: str) -> Verdict:
     ours = {name: shown.get(f"{name}, {protocol}", {}).get(task, "-") for name in ("karma", "0-imputation")}
     run, today = "-" not in ours.values(), protocol == "search of today"
-    differs = ["kernels that read who rated what are on offer, and chosen" if today else "splits are ours, and two are few"]
+    differs = [
+        "kernels that read who rated what are on offer, and chosen" if today else "splits are ours, and two are few"
+    ]
     judged = NO_CLAIM
     if run and not today:
         judged = word(above(ours["0-imputation"], ours["karma"]))
