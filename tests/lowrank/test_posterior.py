@@ -174,6 +174,18 @@ def test_the_ridge_takes_self_masking_where_it_helps(missing, masked):
     assert (ridge.errors_["latent and mask"] > 1.03 * least) == masked
 
 
+def test_the_ridge_tries_no_self_masking_where_only_completion_helps():
+    """Columns apart from one another: completed rows say more than latent coordinates, masks say nothing."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(1200, 12))
+    Y = Z[:, :4].sum(axis=1, keepdims=True)
+    Z[rng.random(Z.shape) < 0.2] = np.nan
+    ridge = PosteriorRidge()
+    ridge.fit(Z, Y, cuts_of(folds_of(1200), 1200), LowRankPosterior(3).fit(Z))
+    assert ridge.errors_["completed and mask"] < 0.9 * ridge.errors_["latent"]
+    assert sorted(ridge.errors_) == ["completed and mask", "latent", "latent and mask"]
+
+
 @pytest.mark.parametrize("masking", [False, True])
 def test_any_number_of_threads_and_any_batch(masking):
     Z, _, Y = rows_of(n=400, missing="own")

@@ -559,9 +559,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         if self.self_masking != "auto":
             return bool(self.self_masking)
         enough = len(missing) >= _MASK_ROWS and missing.mean() > _MASK_ENTRIES and self.mask_columns_.any()
-        return bool(
-            enough and min(candidate.fit.error for candidate in candidates[1:]) < _MASK_GAIN * candidates[0].fit.error
-        )
+        latent, with_mask = candidates[:2]
+        return bool(enough and with_mask.fit.error < _MASK_GAIN * latent.fit.error)
 
     def _features(self, Z: Floats, posterior: LowRankPosterior, kind: Kind, latent: Floats | None = None) -> Floats:
         latent = posterior.latent(Z) if latent is None else latent
