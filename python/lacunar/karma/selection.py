@@ -49,6 +49,7 @@ _FIRST_CS = (0.3, 3.0)  # of the first rung, on the grid
 _WIDER = 10.0  # from these to the next, below or above, for the _SECOND best kernels
 _SECOND = 24
 _CANDIDATES = 6  # of the second rung, and the best of each kind
+_FAR = 1.25  # times the best squared error of the first rung, beyond which the best of a kind is not searched
 CS = 10.0 ** np.arange(-4, 5.5, 0.5)
 _FLOAT32 = 1e5  # above this C n float32 leaves too little of 1 / (2 C)
 _GAIN = 0.9995  # a step that gains less ends the line search
@@ -216,7 +217,7 @@ class Solved(NamedTuple):
         Gram.
         """
         root = np.sqrt(data.weight)[:, None]
-        system = np.array(gram, order="F")
+        system = np.array(gram.T, order="F")  # symmetric: no copy across the grain
         system *= root.astype(system.dtype)
         system *= root[:, 0].astype(system.dtype)
         system.flat[:: len(system) + 1] += system.dtype.type(1 / (2 * C))
@@ -991,7 +992,8 @@ def _candidates(trials: Sequence[Trial], grid: Grid) -> list[Trial]:
     kinds: dict[Any, Trial] = {}
     for trial in trials:
         kinds.setdefault((trial.entry.table, trial.entry.kind), trial)
-    chosen = [*trials[:_CANDIDATES], *kinds.values(), *(trial for trial in trials if trial.entry in grid.protected)]
+    near = [trial for trial in kinds.values() if trial.error <= _FAR * trials[0].error]
+    chosen = [*trials[:_CANDIDATES], *near, *(trial for trial in trials if trial.entry in grid.protected)]
     return [trial for k, trial in enumerate(chosen) if trial.entry not in [other.entry for other in chosen[:k]]]
 
 

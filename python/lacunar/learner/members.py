@@ -39,6 +39,8 @@ _MOST_INPUTS = 10**7  # numbers that a linear member of a large table learns fro
 # Of a large table, from which kernels, and the Gaussian and the forest learn.
 ROWS_OF_KERNELS, _ROWS_OF_OTHERS = 10_000, 20_000
 _LANDMARKS = 1000  # of kernels on many rows: 1,500 take twice the time for half a per cent of the loss
+_ROWS_IN_FULL = 3000  # beyond which kernels go through landmarks
+_AVERAGED, _AVERAGED_OF_MANY = 4, 3  # kernels, each of which takes a pass over the landmarks' values of many rows
 
 
 def _scores(values: Floats, n_classes: int) -> Floats:
@@ -54,7 +56,13 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
-        self.selection_ = KernelSelection(landmarks=_LANDMARKS, random_state=training.seed, n_jobs=training.n_jobs)
+        self.selection_ = KernelSelection(
+            full_rows=_ROWS_IN_FULL,
+            landmarks=_LANDMARKS,
+            average=_AVERAGED if training.n <= _ROWS_IN_FULL else _AVERAGED_OF_MANY,
+            random_state=training.seed,
+            n_jobs=training.n_jobs,
+        )
         complete = None if training.posterior is None else training.posterior.complete
         values = self.selection_.fit(
             training.view.Z,
