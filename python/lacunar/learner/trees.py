@@ -33,8 +33,11 @@ from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, 
 from lacunar.uncertainty.shift import log_softmax
 
 LEAST = 1e-4  # probability that a member may give a class
-_FIRST_TREES, _MOST_TREES = 50, (100, 300)  # of a forest, the latter of few rows and of many
-_LEAST_GAIN = 0.02  # of the loss out of bag, below which the last doubling of a forest is the last
+# Of a forest: of numbers and of classes, whose log loss out of bag says nothing of fewer; at most of few rows and of many.
+_FIRST_TREES, _MOST_TREES = (25, 50), (100, 300)
+# Of the loss out of bag, below which the last doubling of a forest is the last: a third of the trees judge a row, so that all of them are within 4 %
+# of a forest without end, and the pool within far less.
+_LEAST_GAIN = 0.1
 _SMALLEST_TREES = 10  # of a forest cut short
 _TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
 _PATIENCE = 10  # iterations without a gain on the rows held out, after which a boosting stops
@@ -190,7 +193,7 @@ class FoldModel:
         return -self._counts * np.asarray(self.model.validation_score_)[1:]
 
     def values(self, training: TrainingSet, n_iter: int) -> Floats:
-        """What the model says after so many iterations of the rows held out; of a level that it did not learn the average over those that it did."""
+        """Predict the rows held out after so many iterations; a level that the model did not learn gets the average over the levels that it did."""
         rows, known = _columns_of_rows(training, self.test), self._levels(training)
 
         def predict(rows: Floats) -> Floats:
@@ -206,7 +209,7 @@ class FoldModel:
         return {j: levels[~np.isnan(levels)] for j, levels in columns.items() if not np.isnan(levels).all()}
 
     def grow(self, iterations: int, patience: int | None = None) -> None:
-        """To so many iterations, fewer where `patience` of them gained nothing on the rows held out."""
+        """Grow to so many iterations; stop earlier where `patience` of them gained nothing on the rows held out."""
         if iterations <= self.n_iter:
             return
         (X, y, weight), (X_val, y_val, weight_val) = self._learned, self._watched
@@ -217,7 +220,7 @@ class FoldModel:
         self.an_iteration = max(perf_counter() - started, TICK) / max(self.n_iter - before, 1)
 
     def grow_while_it_helps(self, until: float, n_models: int) -> None:
-        """Until more iterations lose on the rows held out; under a time limit a few tell how many of so many models there is time for."""
+        """Grow until `patience` iterations gain nothing; under a time limit a few are timed first, to share it among `n_models` models."""
         most = self.wished
         if not np.isinf(until):
             self.grow(_PILOT_ITERATIONS)
@@ -236,8 +239,9 @@ class Grown:
         self.cut_short = False  # by the time limit
 
     def grow(self, until: float, n_jobs: int | None) -> None:
-        """To the iterations of the first model, and on until more lose on all rows held out or time runs out."""
-        done, stage, patience = 0, len(self.folds[0].losses), self.folds[0].patience // 2
+        """Grow all folds to the iterations wished for the first one, and on until the summed loss rises or time runs out."""
+        done, patience = 0, self.folds[0].patience // 2
+        stage = max(len(self.folds[0].losses), int(self._further * (self.folds[0].losses.argmin() + 1)))
         at_once = min(thread_count(n_jobs), len(self.folds))
         while done < self.wished:
             stage = self._stage(stage, done, at_once, until)
@@ -276,9 +280,7 @@ class Grown:
 
     @property
     def best(self) -> int:
-        """The number of iterations with the least loss summed over all folds; one number, so that no fold chooses for
-        itself.
-        """
+        """The number of iterations with the least loss summed over all folds: one number for all of them."""
         return int(self.losses.argmin()) + 1
 
     @property
@@ -474,7 +476,8 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         final, wished = training.final, int(np.clip(2 * training.n, *_MOST_TREES))
         rows, target, weight = rows[final], target[final], training.weights(final)
         started, loss, most = perf_counter(), np.inf, wished
-        first = wished if wished <= 2 * _FIRST_TREES else _FIRST_TREES  # these are doubled at least once
+        least = _FIRST_TREES[bool(training.n_classes)]
+        first = wished if wished == _MOST_TREES[0] else least  # few rows take longer to judge than to learn
         trees = first if np.isinf(training.deadline) else _SMALLEST_TREES
         model = self._model(training, trees)
         while True:
@@ -486,7 +489,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
                 usable = USABLE * training.left() / _forests(training)
                 most = int(np.clip(trees + usable / a_tree, trees, wished))
             last, loss = loss, self._loss(self._left_out(model, training), training)
-            if trees >= _FIRST_TREES and loss > (1 - _LEAST_GAIN) * last:
+            if trees >= least and loss > (1 - _LEAST_GAIN) * last:
                 return model
             if trees == most:
                 break
