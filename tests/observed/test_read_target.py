@@ -1,10 +1,14 @@
 """`read_target`: one reading of labels and numbers, whatever may be unknown."""
 
+from datetime import date, time, timedelta
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from lacunar.observed.door import flat_target, read_labels, read_target
 
+PERIODS = pd.Series(pd.period_range("2020-01", periods=3, freq="M"))
 LABELS = {
     "text": (np.array(["b", None, "a"], dtype=object), ["b", "a"], "U"),
     "whole": (np.array([3, None, 1], dtype=object), [3, 1], "i"),
@@ -83,3 +87,10 @@ def test_labels_of_pairs_are_as_many_as_the_pairs():
     with pytest.raises(ValueError, match="got None in position 1"):
         read_labels(["a", None], 2)
     assert read_labels([], 0).shape == (0,)
+
+
+@pytest.mark.parametrize("y", [[date(2020, 1, 1), None], [time(12), time(13)], [timedelta(1)], PERIODS])
+@pytest.mark.parametrize("y_numeric", [False, True])
+def test_dates_and_times_among_objects_are_refused_as_their_arrays_are(y, y_numeric):
+    with pytest.raises(TypeError, match="it holds dates or durations"):
+        read_target(y, unknown="some", y_numeric=y_numeric)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Set
-from typing import Any, Literal, NamedTuple
+from datetime import date, time, timedelta
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -324,11 +325,15 @@ def plain_target(y: Any) -> Any:
     if nw.dependencies.is_into_series(y):
         y = _labels_of(nw.from_native(y, series_only=True))
     if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
-        raise TypeError(
-            f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for "
-            "classes, and numbers, such as days since a date, for regression."
-        )
+        _refuse_times(y.dtype)
     return _typed(_whole_labels(y))
+
+
+def _refuse_times(kind: Any) -> NoReturn:
+    raise TypeError(
+        f"y must hold labels or numbers; it holds dates or durations ({kind}). Use text, y.astype(str), for "
+        "classes, and numbers, such as days since a date, for regression."
+    )
 
 
 def _typed(y: Any) -> Any:
@@ -359,6 +364,8 @@ def _whole_labels(y: Any) -> Any:
     if getattr(getattr(y, "dtype", None), "kind", None) != "O":
         return y
     for at, label in np.ndenumerate(y):
+        if isinstance(label, date | time | timedelta) or type(label).__name__ == "Period":
+            _refuse_times(type(label).__name__)
         if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
             raise ValueError(
                 f"y must hold labels that do not end in the character NUL, which arrays of text drop; got {label!r} in "
