@@ -77,8 +77,11 @@ def ratios_of(likelihood_ratio: Any, n: int) -> Floats | None:
     """Likelihood ratios of n rows; None where there are none."""
     if likelihood_ratio is None:
         return None
-    ratios = np.asarray(likelihood_ratio, dtype=np.float64)
     wish = f"likelihood_ratio must be {n} finite numbers of at least 0, one for each row of X, and some above 0"
+    try:
+        ratios = np.asarray(likelihood_ratio, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{wish}; got {likelihood_ratio!r:.60}. Pass one number a row.") from error
     if ratios.shape != (n,):
         raise ValueError(f"{wish}; got an array of shape {ratios.shape}. Pass one number a row.")
     wrong = np.flatnonzero(~(np.isfinite(ratios) & (ratios >= 0)))
