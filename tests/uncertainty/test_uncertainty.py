@@ -116,6 +116,19 @@ def test_trees_answer_a_missing_entry_by_their_mean_over_what_it_may_be():
     assert model.predict(many) == pytest.approx(np.repeat(mean[[2, 1]], 20_000), rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_text_of_any_frame_reaches_the_estimator(kind):
+    pandas, other = pytest.importorskip("pandas"), pytest.importorskip(kind)
+    pytest.importorskip("pyarrow")  # by which polars becomes pandas
+    rng = np.random.default_rng(2)
+    columns = {"a": rng.normal(size=60), "k": rng.choice(["u", "v"], 60).tolist()}
+    frame, y = pandas.DataFrame(columns), columns["a"] + (np.array(columns["k"]) == "u")
+    foreign = (other.DataFrame if kind == "polars" else other.table)(columns)
+    model = MaskConformalRegressor(LacunarRegressor(members=["gaussian"], cv=2), cv=2)
+    expected = model.fit(frame, y).predict_interval(frame)
+    np.testing.assert_array_equal(model.fit(foreign, y).predict_interval(foreign), expected)
+
+
 def test_trees_draw_from_low_rank_too():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 120)) + 0.1 * rng.normal(size=(200, 120))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
@@ -25,12 +26,24 @@ _LARGEST_SHARE = 0.9  # of the entries that a copy hides
 
 def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as an array with NaN, or as the frame it is where columns are not numbers; its width and names are checked."""
-    X = columns_by_name(estimator, X, reset=reset)
+    X = _in_pandas(columns_by_name(estimator, X, reset=reset))
     if hasattr(X, "columns") and hasattr(X, "isna") and not all(dtype.kind in "biuf" for dtype in X.dtypes):
         _check_feature_names(estimator, X, reset=reset)
         _check_n_features(estimator, X, reset=reset)
         return X
     return validate_X(estimator, X, reset=reset).to_dense().astype(np.float64)
+
+
+def _in_pandas(X: Any) -> Any:
+    """A frame of polars or Arrow with columns of text, dates or categories as one of pandas; all else as it is.
+
+    Dictionaries of Arrow alone do not count: they may hold numbers.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or hasattr(X, "isna"):
+        return X
+    no_numbers = {nw.String, nw.Date, nw.Datetime} | ({nw.Categorical, nw.Enum} if hasattr(X, "to_arrow") else set())
+    return frame.to_pandas() if any(dtype.base_type() in no_numbers for dtype in frame.schema.values()) else X
 
 
 def missing_of(rows: Any) -> Bools:
