@@ -1,6 +1,7 @@
 """PETRELS and GROUSE: the passes of the core against their slow twins, and the estimators: streams, codes, imputation, bad input."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -464,3 +465,21 @@ def test_a_tracker_stored_before_there_were_scouts_goes_on():
     tracker.state_ = {**kept, "options": options}
     tracker._check_loaded()
     assert np.isfinite(tracker.partial_fit(X[500:]).components_).all()
+
+
+@pytest.mark.parametrize(
+    "make", [PETRELS, partial(PETRELS, precision="float32"), partial(PETRELS, correlation="shared"), GROUSE]
+)
+@pytest.mark.parametrize("unit", [256.0**-4, 256.0**4])
+def test_the_unit_of_the_values_does_not_matter(make, unit):
+    """Not one bit for a power of 256; values about 1e-9 were learned late, and about 1e9 overflowed in float32."""
+    X = exchanging(0, n=1000)[0][:300]
+    X[0] = np.nan  # the first row that has values says what their unit is
+    plain, scaled = (make(4, init="random", random_state=0).partial_fit(rows[:40]) for rows in (X, unit * X))
+    for model, rows in ((plain, X), (scaled, unit * X)):
+        model.partial_fit(rows[40:])
+    np.testing.assert_array_equal(scaled.components_, plain.components_)
+    np.testing.assert_array_equal(scaled.residual_, plain.residual_)
+    scaled.state_ = {**scaled.state_, "options": {**scaled.state_["options"], "unit": 0.0}}
+    with pytest.raises(ValueError, match="unit"):
+        scaled._check_loaded()

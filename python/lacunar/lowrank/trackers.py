@@ -35,6 +35,7 @@ Forget = float | Literal["window", "auto"]
 _SLICE = 2**13  # rows between two chances to interrupt
 _USUAL = 10  # components where their number is not given
 _RECENT = 0.05  # weight of a row in the running residual
+_UNIT = 256.0  # units of values are its powers, so that no digit is lost
 
 
 class NotFiniteError(ValueError):
@@ -60,6 +61,16 @@ _FORGETTING: dict[str, Rule] = {
     "lost": Number(low=0),
     "start": Number(low=0),
 }
+
+
+def usual_size(rows: Observed) -> float:
+    """The power of 256 next to the median size of the first row's values that are not 0; 1 where there are none.
+
+    Steps are made for values about 1: `delta` and the limits of inverse correlations have their units.
+    """
+    sizes = np.abs(rows.values[: next((int(count) for count in rows.row_counts if count), 0)].astype(np.float64))
+    median = np.median(sizes[sizes > 0]) if np.any(sizes > 0) else 1.0
+    return float(_UNIT ** np.round(np.log(median) / np.log(_UNIT)))
 
 
 class Trace(NamedTuple):
@@ -104,6 +115,8 @@ class Tracker:
         """One pass, in which each row is learned whole or not at all; its trace, which is filled as it goes."""
         order = np.arange(rows.shape[0]) if order is None else order
         trace = trace or Trace.of(rows)
+        if (unit := self.options.get("unit", 1.0)) != 1:
+            rows = rows.with_values(rows.values * rows.dtype.type(1 / unit))
         self._add_columns(rows)
         for start in range(0, len(order), _SLICE):
             bad = within_row(self._pass, rows, labels, order[start : start + _SLICE], *trace)
@@ -161,8 +174,9 @@ class Tracker:
         """
         D, d = shape
         options = state.get("options") if isinstance(state, dict) else None
-        named = [name for name in ("robust", "scout") if isinstance(options, dict) and name in options]
-        rules = {**cls._rules(options), "options": Parts(cls.option_rules | dict.fromkeys(named, Flag()))}
+        optional = {"robust": Flag(), "scout": Flag(), "unit": Number(low=0, above=True)}
+        named = {name: rule for name, rule in optional.items() if isinstance(options, dict) and name in options}
+        rules = {**cls._rules(options), "options": Parts(cls.option_rules | named)}
         check_parts(state, rules, "state_", {"D": D, "d": d})
 
     @classmethod
@@ -517,7 +531,9 @@ class SubspaceTracker(RowBatches, SubspaceModel):
             self._tracker_class.check(self.state_, (self.n_features_in_, self._rank(self.n_features_in_)))
 
     def _reset(self, rows: Observed, rng: np.random.Generator) -> None:
-        self.state_ = self._start(self._first_basis(rows, rng)).state()
+        tracker = self._start(self._first_basis(rows, rng))
+        tracker.options["unit"] = usual_size(rows)
+        self.state_ = tracker.state()
         self.n_samples_seen_, self.residual_, self.n_iter_ = 0, 1.0, 1
 
     def _first_basis(self, rows: Observed, rng: np.random.Generator) -> Floats:
