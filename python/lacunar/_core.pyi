@@ -259,7 +259,7 @@ def latent_rows(
 def rls_stride(d: int, single: bool) -> int: ...
 
 # Dicts of fields: the kernel's map or the kernel, and the step rule; see src/core.
-class AlgorithmOneFloat32:
+class AlgorithmOne:
     def __init__(
         self,
         n_cols: int,
@@ -270,6 +270,7 @@ class AlgorithmOneFloat32:
         block: int,
         budget: int,
         kernel: dict[str, Any],
+        single: bool,
     ) -> None: ...
     def learn(
         self,
@@ -315,8 +316,6 @@ class AlgorithmOneFloat32:
         first: NDArray[np.float64],
         second: NDArray[np.float64],
     ) -> None: ...
-
-class AlgorithmOneFloat64(AlgorithmOneFloat32): ...  # of arrays of float64
 
 def primal_ascend(
     indptr: NDArray[np.int64],

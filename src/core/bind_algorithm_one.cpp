@@ -1,4 +1,5 @@
 #include "lacunar/primal/algorithm_one.hpp"
+#include "either.hpp"
 #include "feature_map.hpp"
 #include "steps.hpp"
 
@@ -20,15 +21,37 @@ std::vector<V> copy_of(const Array<V>& array) {
   return {array.data(), array.data() + array.size()};
 }
 
-// AlgorithmOne with the arrays of its tables.
-template <class T>
+// AlgorithmOne of either precision, which its arrays of numbers must have.
 class BoundAlgorithmOne {
  public:
-  BoundAlgorithmOne(Offset n_cols, Offset outputs, const std::optional<py::dict>& map,
-                    const std::optional<Array<T>>& first, const std::optional<Array<T>>& second, Offset block,
-                    Offset budget, const py::dict& kernel)
-      : first_(first),
-        second_(second),
+  virtual ~BoundAlgorithmOne() = default;
+  virtual Offset learn(const Array<Offset>& indptr, const Array<Index>& indices, const Numbers& values,
+                       const Numbers64& scale, const Array<double>& target, const Numbers64& weight,
+                       const Numbers64& curvature, const Array<Offset>& order, const std::optional<Numbers>& table,
+                       const py::dict& rule, double largest, Array<double>& decisions, int n_threads) = 0;
+  virtual void decide(const Array<Offset>& indptr, const Array<Index>& indices, const Numbers& values,
+                      const Numbers64& scale, const std::optional<Numbers>& table, const Array<double>& coef,
+                      Array<double>& decisions, int n_threads) const = 0;
+  virtual Array<double> coefficients(const std::string& iterate) const = 0;
+  virtual void add_stored(const Numbers& first, const std::optional<Numbers>& second) const = 0;
+  virtual Array<double> clock() const = 0;
+  virtual py::tuple stored() const = 0;
+  virtual void restore(const Array<double>& clock, const Array<Offset>& indptr, const Array<Index>& indices,
+                       const Numbers& values, const Numbers64& scale, const Numbers64& curvature,
+                       const Array<double>& first, const Array<double>& second) = 0;
+};
+
+// One of them, with the arrays of its tables.
+template <class T>
+class AlgorithmOneOf : public BoundAlgorithmOne {
+  using MaybeArray = std::optional<Array<T>>;
+
+ public:
+  AlgorithmOneOf(Offset n_cols, Offset outputs, const std::optional<py::dict>& map,
+                 const std::optional<Numbers>& first, const std::optional<Numbers>& second, Offset block,
+                 Offset budget, const py::dict& kernel)
+      : first_(typed<MaybeArray>(first).held),
+        second_(typed<MaybeArray>(second).held),
         on_sum_(option<T>(kernel, "on_sum")),
         on_count_(option<T>(kernel, "on_count")),
         constant_(option<T>(kernel, "constant")),
@@ -37,11 +60,12 @@ class BoundAlgorithmOne {
         degree_(option<int>(kernel, "degree")),
         model_(layout_of(n_cols, outputs, map, block, budget)) {}
 
-  Offset learn(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Numbers64& scale,
+  Offset learn(const Array<Offset>& indptr, const Array<Index>& indices, const Numbers& numbers, const Numbers64& scale,
                const Array<double>& target, const Numbers64& weight, const Numbers64& curvature,
-               const Array<Offset>& order, const std::optional<Array<T>>& table, const py::dict& rule, double largest,
-               Array<double>& decisions, int n_threads) {
+               const Array<Offset>& order, const std::optional<Numbers>& table, const py::dict& rule, double largest,
+               Array<double>& decisions, int n_threads) override {
     const Layout<T>& layout = model_.layout();
+    const auto values = typed<Array<T>>(numbers).held;
     const auto rows = rows_of(indptr, indices, values, layout.n_cols);
     const TrainingSet<T> training = training_of(rows, scale, target, weight, curvature, order);
     if (training.outputs != layout.outputs) throw std::invalid_argument("target has another number of outputs");
@@ -49,46 +73,49 @@ class BoundAlgorithmOne {
     if (steps.loss->curvature > 0 || layout.budget > 0) expect_curvature(training);
     expect_scales(training.scale);
     expect_size(decisions, {rows.n_rows, training.outputs}, "decisions");
-    const RowKernel<T> kernel = kernel_of(table, rows);
+    const auto factors = typed<MaybeArray>(table).held;
+    const RowKernel<T> kernel = kernel_of(factors, rows);
     double* f = decisions.mutable_data();
     const Released nogil;
     return model_.learn(kernel, training, steps, largest, f, n_threads);
   }
 
-  void decide(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Numbers64& scale,
-              const std::optional<Array<T>>& table, const Array<double>& coef, Array<double>& decisions,
-              int n_threads) const {
+  void decide(const Array<Offset>& indptr, const Array<Index>& indices, const Numbers& numbers, const Numbers64& scale,
+              const std::optional<Numbers>& table, const Array<double>& coef, Array<double>& decisions,
+              int n_threads) const override {
     const Layout<T>& layout = model_.layout();
+    const auto values = typed<Array<T>>(numbers).held;
     const auto rows = rows_of(indptr, indices, values, layout.n_cols);
     const double* scales = numbers_of(scale, rows.n_rows, 1, "scale");
     expect_scales(scales);
     expect_size(coef, {model_.stored()->count, layout.outputs}, "coef");
     expect_size(decisions, {rows.n_rows, layout.outputs}, "decisions");
-    const RowKernel<T> kernel = kernel_of(table, rows);
+    const auto factors = typed<MaybeArray>(table).held;
+    const RowKernel<T> kernel = kernel_of(factors, rows);
     double* f = decisions.mutable_data();
     const Released nogil;
     model_.decide(kernel, rows, scales, coef.data(), f, n_threads);
   }
 
-  Array<double> coefficients(const std::string& iterate) const {
+  Array<double> coefficients(const std::string& iterate) const override {
     const Offset count = model_.stored()->count, outputs = model_.layout().outputs;
     return Array<double>({count, outputs}, model_.coefficients(iterate_of(iterate)).data());
   }
 
-  void add_stored(Array<T>& first, std::optional<Array<T>>& second) const {
+  void add_stored(const Numbers& first, const std::optional<Numbers>& second) const override {
     T *one = table_of(first), *other = second ? table_of(*second) : nullptr;
     const Released nogil;
     model_.add_stored(one, other, 1);
   }
 
   // Steps, scale and reach of the clock, and what a budget lost.
-  Array<double> clock() const {
+  Array<double> clock() const override {
     const double* clock = model_.clock();
     return to_array(std::vector<double>{clock[kT], clock[kScale], clock[kReach], model_.lost()});
   }
 
   // Arrays of the stored rows, and their first and second coefficients.
-  py::tuple stored() const {
+  py::tuple stored() const override {
     const std::shared_ptr<const Support<T>> rows = model_.stored();
     const Offset count = rows->count, entries = rows->entries(), outputs = model_.layout().outputs;
     return py::make_tuple(part_of(rows, rows->offsets, {count + 1}), part_of(rows, rows->indices, {entries}),
@@ -97,8 +124,9 @@ class BoundAlgorithmOne {
   }
 
   void restore(const Array<double>& clock, const Array<Offset>& indptr, const Array<Index>& indices,
-               const Array<T>& values, const Numbers64& scale, const Numbers64& curvature, const Array<double>& first,
-               const Array<double>& second) {
+               const Numbers& numbers, const Numbers64& scale, const Numbers64& curvature, const Array<double>& first,
+               const Array<double>& second) override {
+    const auto values = typed<Array<T>>(numbers).held;
     expect_size(clock, kStepClock + 1, "clock");
     const Offset outputs = model_.layout().outputs;
     const auto rows = rows_of(indptr, indices, values, model_.layout().n_cols);
@@ -135,7 +163,8 @@ class BoundAlgorithmOne {
     return layout;
   }
 
-  T* table_of(Array<T>& table) const {
+  T* table_of(const Numbers& numbers) const {
+    auto table = typed<Array<T>>(numbers).held;
     const auto& map = model_.layout().map;
     if (!map) throw std::invalid_argument("there is no table");
     expect_size(table, {map->table_size(), model_.layout().outputs}, "table");
@@ -143,7 +172,7 @@ class BoundAlgorithmOne {
   }
 
   // `table` is g by number of common columns, held by the caller; none where rows are compared with no others.
-  RowKernel<T> kernel_of(const std::optional<Array<T>>& table, const Rows<T>& rows) const {
+  RowKernel<T> kernel_of(const MaybeArray& table, const Rows<T>& rows) const {
     const auto& layout = model_.layout();
     if (layout.map && layout.block == 0) return {};
     if (!table || table->size() <= longest_of(rows))
@@ -157,44 +186,45 @@ class BoundAlgorithmOne {
       throw std::invalid_argument("rows and stored rows must both have scales, or neither");
   }
 
-  std::optional<Array<T>> first_, second_;
+  MaybeArray first_, second_;
   T on_sum_, on_count_, constant_, coef0_, shrink_;
   int degree_;
   AlgorithmOne<T> model_;
 };
 
-template <class T>
-void bind_of(py::module_& m, const char* name) {
-  using py::arg;
-  const auto exact = [](const char* argument) { return arg(argument).noconvert(); };
-  py::class_<BoundAlgorithmOne<T>>(m, name, plain_type(),
-                                    "Algorithm 1 with its clock, its tables and the rows that it stores.")
-      .def(py::init<Offset, Offset, const std::optional<py::dict>&, const std::optional<Array<T>>&,
-                    const std::optional<Array<T>>&, Offset, Offset, const py::dict&>(),
-           arg("n_cols"), arg("outputs"), arg("map").none(true), exact("first").none(true), exact("second").none(true),
-           arg("block"), arg("budget"), arg("kernel"))
-      .def("learn", &BoundAlgorithmOne<T>::learn, exact("indptr"), exact("indices"), exact("values"),
-           exact("scale").none(true), exact("target"), exact("weight").none(true), exact("curvature").none(true),
-           exact("order"), exact("table").none(true), arg("rule"), arg("largest"), exact("decisions"), arg("n_threads"),
-           "A step a row, after its values; the row that is not finite and not learned, or -1.")
-      .def("decide", &BoundAlgorithmOne<T>::decide, exact("indptr"), exact("indices"), exact("values"),
-           exact("scale").none(true), exact("table").none(true), exact("coef"), exact("decisions"), arg("n_threads"),
-           "Values of a sum over the stored rows.")
-      .def("coefficients", &BoundAlgorithmOne<T>::coefficients, arg("iterate"), "Of the stored rows, (rows, outputs).")
-      .def("add_stored", &BoundAlgorithmOne<T>::add_stored, exact("first"), exact("second").none(true),
-           "Adds the stored rows to tables.")
-      .def("clock", &BoundAlgorithmOne<T>::clock, "Steps, scale, reach, lost.")
-      .def("stored", &BoundAlgorithmOne<T>::stored, "indptr, indices and values of the stored rows; both coefficients.")
-      .def("restore", &BoundAlgorithmOne<T>::restore, exact("clock"), exact("indptr"), exact("indices"),
-           exact("values"), exact("scale").none(true), exact("curvature").none(true), exact("first"), exact("second"),
-           "Goes on from a clock, stored rows and what the tables hold now.");
+std::unique_ptr<BoundAlgorithmOne> algorithm_one(Offset n_cols, Offset outputs, const std::optional<py::dict>& map,
+                                                 const std::optional<Numbers>& first,
+                                                 const std::optional<Numbers>& second, Offset block, Offset budget,
+                                                 const py::dict& kernel, bool single) {
+  if (single) return std::make_unique<AlgorithmOneOf<float>>(n_cols, outputs, map, first, second, block, budget, kernel);
+  return std::make_unique<AlgorithmOneOf<double>>(n_cols, outputs, map, first, second, block, budget, kernel);
 }
 
 }  // namespace
 
 void bind_algorithm_one(py::module_& m) {
-  bind_of<float>(m, "AlgorithmOneFloat32");
-  bind_of<double>(m, "AlgorithmOneFloat64");
+  using py::arg;
+  using Bound = BoundAlgorithmOne;
+  const auto exact = [](const char* argument) { return arg(argument).noconvert(); };
+  py::class_<Bound>(m, "AlgorithmOne", plain_type(),
+                    "Algorithm 1 with its clock, its tables and the rows that it stores, of float32 or float64.")
+      .def(py::init(&algorithm_one), arg("n_cols"), arg("outputs"), arg("map").none(true), exact("first").none(true),
+           exact("second").none(true), arg("block"), arg("budget"), arg("kernel"), arg("single"))
+      .def("learn", &Bound::learn, exact("indptr"), exact("indices"), exact("values"), exact("scale").none(true),
+           exact("target"), exact("weight").none(true), exact("curvature").none(true), exact("order"),
+           exact("table").none(true), arg("rule"), arg("largest"), exact("decisions"), arg("n_threads"),
+           "A step a row, after its values; the row that is not finite and not learned, or -1.")
+      .def("decide", &Bound::decide, exact("indptr"), exact("indices"), exact("values"), exact("scale").none(true),
+           exact("table").none(true), exact("coef"), exact("decisions"), arg("n_threads"),
+           "Values of a sum over the stored rows.")
+      .def("coefficients", &Bound::coefficients, arg("iterate"), "Of the stored rows, (rows, outputs).")
+      .def("add_stored", &Bound::add_stored, exact("first"), exact("second").none(true),
+           "Adds the stored rows to tables.")
+      .def("clock", &Bound::clock, "Steps, scale, reach, lost.")
+      .def("stored", &Bound::stored, "indptr, indices and values of the stored rows; both coefficients.")
+      .def("restore", &Bound::restore, exact("clock"), exact("indptr"), exact("indices"), exact("values"),
+           exact("scale").none(true), exact("curvature").none(true), exact("first"), exact("second"),
+           "Goes on from a clock, stored rows and what the tables hold now.");
 }
 
 }  // namespace lacunar::bind

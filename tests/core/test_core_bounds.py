@@ -242,7 +242,7 @@ def one_step(**change):
     kernel = {"on_sum": 1.0, "on_count": 0.0, "constant": 0.0, "degree": 1, "coef0": 0.0, "shrink": 1.0}
     made = {"map": FEATURES, "first": np.zeros(_core.primal_table_shape(FEATURES)[2]), "second": None, "block": 0}
     made |= {name: change.pop(name) for name in made if name in change}
-    model = _core.AlgorithmOneFloat64(2, 1, **made, budget=0, kernel=kernel)
+    model = _core.AlgorithmOne(2, 1, **made, budget=0, kernel=kernel, single=False)
     options = {"table": None, "rule": rule, "largest": 1.0, "decisions": np.zeros(2), "n_threads": 1}
     return model.learn(*ROWS, **(arrays | options | change))
 
@@ -295,7 +295,7 @@ def test_training_sets_fit_their_rows(change, error, message):
 )
 def test_restored_rows_fit_their_coefficients(change, message):
     kernel = {"on_sum": 1.0, "on_count": 0.0, "constant": 0.0, "degree": 1, "coef0": 0.0, "shrink": 1.0}
-    model = _core.AlgorithmOneFloat64(2, 1, None, None, None, block=4, budget=1, kernel=kernel)
+    model = _core.AlgorithmOne(2, 1, None, None, None, block=4, budget=1, kernel=kernel, single=False)
     rows = dict(zip(("indptr", "indices", "values"), ROWS, strict=True))
     sound = rows | {"clock": np.array([1.0, 1, 0, 0]), "scale": None, "curvature": np.ones(2)}
     sound |= {"first": np.ones((2, 1)), "second": np.ones((2, 1))}

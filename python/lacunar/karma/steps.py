@@ -43,7 +43,7 @@ class AlgorithmOne:
     That object has the clock, the tables that it was given, and the rows that it stores with their coefficients.
     """
 
-    _core: _core.AlgorithmOneFloat32
+    _core: _core.AlgorithmOne
 
     def __init__(
         self,
@@ -67,11 +67,13 @@ class AlgorithmOne:
         self, map_options: Any = None, first: Any = None, second: Any = None, *, block: int, budget: int = 0
     ) -> None:
         """A new object of the core, over two tables with the options of their map, or without."""
-        kind = _core.AlgorithmOneFloat32 if self.dtype == np.float32 else _core.AlgorithmOneFloat64
         on_sum, on_count, constant = self.form.coefficients()
         kernel = {"on_sum": on_sum, "on_count": on_count, "constant": constant, "degree": self.form.degree}
         kernel |= {"coef0": self.form.coef0, "shrink": 1 / (1 + self.form.coef0)}
-        self._core = kind(self.n_features, self.n_outputs, map_options, first, second, block, budget, kernel)
+        self._core = _core.AlgorithmOne(
+            *(self.n_features, self.n_outputs, map_options, first, second, block, budget, kernel),
+            single=self.dtype == np.float32,
+        )
         self._budgeted = budget > 0
 
     @property
