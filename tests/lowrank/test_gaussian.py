@@ -32,11 +32,11 @@ def joint(model, X, y=None):
 
 @pytest.mark.parametrize("targets", [1, 2])
 def test_em_is_the_literal_one(targets):
-    X, y = world(n=100, targets=targets)
+    X, y = world(n=40, targets=targets)
     if targets > 1:
         y[::3, 1] = np.nan
     model = GaussianRegressor(tol=1e-10, max_iter=400).fit(X, y)
-    mean, cov = slow.em(joint(model, X, y), 300, 0.4)
+    mean, cov = slow.em(joint(model, X, y), 200, 0.4)
     np.testing.assert_allclose(model.location_, mean, atol=1e-7)
     np.testing.assert_allclose(model.covariance_, cov, atol=1e-7)
 
