@@ -616,7 +616,9 @@ def _column_of_series(series: Any, name: Any, cells_of: Callable[[NDArray[Any], 
     if series.dtype in (nw.Date, nw.Datetime):
         if getattr(series.dtype, "time_zone", None) is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        dates: _Column = series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]")
+        if series.dtype == nw.Date:
+            series = series.cast(nw.Datetime("us"))
+        dates: _Column = series.to_numpy().astype("datetime64[us]")
         return dates
     if series.dtype == nw.Duration:
         days: _Column = series.to_numpy() / _DAY  # NaN where NaT

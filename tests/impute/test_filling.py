@@ -1,8 +1,9 @@
 """`Imputer`: the same kind of table, what is expected of each kind of column, and how well hidden entries come back."""
 
-import datetime
+import datetime as dt
 import pickle
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -49,6 +50,53 @@ def test_other_tables_keep_their_kind():
     assert Imputer().fit_transform(X.astype(np.float32)).dtype == np.float32
 
 
+def temporal():
+    """A frame of polars with moments and durations in units that are not microseconds, times of day and decimals."""
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    hours = np.rint(2391.7 * rng.normal(size=24)).astype(int)
+    ms, ns = pl.Series(hours * 3_600_000), pl.Series(hours * 3_600_000_000_000 + 7)
+    frame = pl.DataFrame(
+        {
+            "z": hours / 2000,
+            "decimal": [Decimal(f"{hour / 2000:.2f}") for hour in hours],
+            "time": [dt.time(int(hour) % 24) for hour in hours],
+            "ms": ms.cast(pl.Datetime("ms", "Europe/Berlin")),
+            "ns": ns.cast(pl.Datetime("ns")),
+            "duration": ms.cast(pl.Duration("ms")),
+        }
+    )
+    gone = {name: pl.Series(rng.random(24) > 0.25) for name in frame.columns[1:]}
+    return frame.with_columns(pl.when(seen).then(pl.col(name)).alias(name) for name, seen in gone.items())
+
+
+@pytest.mark.parametrize("library", ["polars", "arrow", "pandas", "pandas of arrow"])
+@pytest.mark.filterwarnings("ignore:columns give one another:UserWarning")
+def test_moments_decimals_and_half_precision_stay_what_they_are(library):
+    pa = pytest.importorskip("pyarrow")
+    frame = temporal()
+    table = {
+        "polars": lambda: frame,
+        "arrow": frame.to_arrow,
+        "pandas": lambda: frame.to_pandas().assign(half=frame["z"].to_numpy().astype("f2")),
+        "pandas of arrow": lambda: frame.to_arrow().to_pandas(types_mapper=pd.ArrowDtype),
+    }[library]()
+    if library == "pandas":
+        table.loc[::4, "half"] = np.nan
+    for filled in (Imputer().fit_transform(table), next(MultipleImputer(2, sweeps=2).fit(table).draws())):
+        types = [list(t.schema.types if isinstance(t, pa.Table) else t.dtypes) for t in (filled, table)]
+        assert types[0] == types[1]
+        before, after = (t if isinstance(t, pd.DataFrame) else pa.table(t).to_pandas() for t in (table, filled))
+        assert not after.isna().any().any()
+        for name in before.columns[1:]:
+            seen = before[name].notna()
+            assert (after[name][seen] == before[name][seen]).all()
+            assert {type(cell) for cell in after[name]} == {type(cell) for cell in after[name][seen]}
+            low, high = before[name][seen].min(), before[name][seen].max()
+            low = low - pd.Timedelta(1, "us") if name == "ns" else low  # filled in microseconds
+            assert after[name][~seen].between(low, high).all()
+
+
 def test_names_and_frames_that_are_asked_for():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": ["u", None, "v", "u"]})
@@ -82,7 +130,14 @@ def test_what_is_expected():
         assert np.sqrt(np.mean((table[name] - frame[name])[rows] ** 2)) < 0.25
     rows = seen["level"].isna()
     assert (table["level"] == frame["level"])[rows].mean() > 0.95
-    report = pd.DataFrame(imputer.imputed_).set_index("column")
+    report = imputer.imputed_.to_frame().set_index("column")
+    assert [line.split()[0] for line in repr(imputer.imputed_).splitlines()] == [
+        "column",
+        "x",
+        "line",
+        "curve",
+        "level",
+    ]
     assert (report.loc[["line", "curve", "level"], "explained"] > 0.9).all()
     assert report.loc["curve", "forest_weight"] > 0.9
     assert report.loc["x", "missing"] == 0
@@ -161,7 +216,7 @@ def columns_of_rare_types(n=40):
     """Times of day, periods and a sparse column, each with gaps."""
     rng = np.random.default_rng(0)
     hours, others = rng.integers(0, 24, n), rng.integers(0, 9, n)
-    times = [datetime.time(int(hour), 30) if k % 6 else None for k, hour in enumerate(hours)]
+    times = [dt.time(int(hour), 30) if k % 6 else None for k, hour in enumerate(hours)]
     periods = pd.Series(pd.period_range("2020-01", periods=n, freq="M")).where(np.arange(n) % 5 > 0)
     sparse = pd.arrays.SparseArray(np.where(np.arange(n) % 4 == 0, np.nan, others))
     return pd.DataFrame({"x": hours + rng.normal(size=n), "time": times, "period": periods, "sparse": sparse})
@@ -175,7 +230,7 @@ def test_times_periods_and_sparse_columns_come_back_as_such():
     ):
         assert not filled.isna().any().any()
         pd.testing.assert_series_equal(filled.dtypes, frame.dtypes)
-        assert set(map(type, filled["time"])) == {datetime.time}
+        assert set(map(type, filled["time"])) == {dt.time}
         seen = frame.notna()
         pd.testing.assert_frame_equal(filled.where(seen), frame.where(seen))
 

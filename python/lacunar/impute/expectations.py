@@ -25,7 +25,11 @@ _SHRINKAGE = 0.4  # rows' worth of independent columns
 _STEPS = 15  # few: EM that stops early shrinks what little data says little of
 _TOLERANCE = 1e-3
 _ROUNDS = 2
-_PARTS = 5  # of the observed entries of a column, each of which is hidden in turn
+_PARTS = (
+    5,
+    10,
+)  # of the observed entries of a column, each of which is hidden in turn: more of fewer rows, whose Gaussian costs little
+_ROWS_IN_PARTS = 3000  # together
 _FEWEST = 5  # observed entries of a column that has a forest
 MOST_ROWS = 5000  # that a forest learns from
 _CAUTION = 100  # entries' worth of the weights of all columns in those of one
@@ -33,8 +37,8 @@ _FIRST_CAUTION = 10  # entries' worth of equal weights in those of all columns
 _TREES = 25  # of one task
 _MOST_TASKS = (2, 4)  # by round
 _CELLS_OF_TREES = 400_000  # of all trees together, within that
-_SHARE = 0.63  # of the rows, from which a tree learns
-_LEAF = 2
+_SHARE, _LEAF = (0.63, 0.8), (2, 1)  # of the rows from which a tree learns, and entries in a leaf: of many, and of few
+_FEW = 80  # entries
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Hidden:
     parts: dict[
         int, Ints
     ]  # (m,) by place of a column: with which part of all entries each is hidden, -1 where it is not
-    completed: Floats  # (_PARTS, m, p), standardised, with each part hidden
+    completed: Floats  # (parts, m, p), standardised, with each part hidden
 
     def without(self, place: int) -> tuple[Ints, Floats]:
         """Positions (k,) of hidden entries of a column, and their rows (k, p), completed without them."""
@@ -135,15 +139,16 @@ def hide_in_turn(targets: Sequence[Target], Z: Floats, joint: Joint, seed: int) 
     `Z` (n, p) is the standardised table, of whose rows so many are drawn that every such column has MOST_ROWS entries in them, if it can.
     """
     rng = generator(seed)
+    n_parts = _PARTS[0] if joint.gaussian is None else int(np.clip(_ROWS_IN_PARTS // len(Z), *_PARTS))
     order, taken, parts = rng.permutation(len(Z)), np.zeros(len(Z), dtype=bool), {}
     for target in targets:
         known = order[~np.isnan(Z[order, columns_of(target).start])]
         if _FEWEST <= len(known) < len(Z):
             parts[target.place] = np.full(len(Z), -1)
-            parts[target.place][known[:MOST_ROWS]] = rng.permutation(len(known[:MOST_ROWS])) % _PARTS
+            parts[target.place][known[:MOST_ROWS]] = rng.permutation(len(known[:MOST_ROWS])) % n_parts
             taken[known[:MOST_ROWS]] = True
     rows = np.flatnonzero(taken)
-    completed = [_without_part(targets, Z, joint, seed, parts, k, rows) for k in range(_PARTS if parts else 0)]
+    completed = [_without_part(targets, Z, joint, seed, parts, k, rows) for k in range(n_parts if parts else 0)]
     return Hidden(rows, {place: part[rows] for place, part in parts.items()}, np.array(completed))
 
 
@@ -191,11 +196,11 @@ class Forest:
 def _grown(others: Any, wanted: Floats, seed: int) -> tuple[list[Any], Floats, Floats]:
     """Trees, the sum (n, width) of what they predict for rows from which they did not learn, and how many did so (n, 1)."""
     state, n = check_random_state(seed), len(wanted)
-    total, count, trees = np.zeros_like(wanted), np.zeros((n, 1)), []
+    total, count, trees, few = np.zeros_like(wanted), np.zeros((n, 1)), [], n < _FEW
     for _ in range(_TREES):
         order = state.permutation(n)
-        rows, unseen = np.split(order, [max(int(_SHARE * n), 1)])
-        tree = ExtraTreeRegressor(min_samples_leaf=_LEAF, max_features=1.0, random_state=state)
+        rows, unseen = np.split(order, [max(int(_SHARE[few] * n), 1)])
+        tree = ExtraTreeRegressor(min_samples_leaf=_LEAF[few], max_features=1.0, random_state=state)
         with config_context(skip_parameter_validation=True):
             trees.append(tree.fit(others[rows], wanted[rows], check_input=False))
         total[unseen] += _predicted(tree, others[unseen])
@@ -334,7 +339,7 @@ class Mixture:
             gone = np.isnan(self._X[hidden.rows, own.start])
             rows, completed = (table[:, gone].reshape(-1, table.shape[2]) for table in (first, hidden.completed))
             answers = self._standardised(target, self._answer(k, target, rows, completed))
-            again[:, gone, own] = answers.reshape(_PARTS, int(gone.sum()), answers.shape[1])
+            again[:, gone, own] = answers.reshape(len(first), int(gone.sum()), answers.shape[1])
             known = np.flatnonzero(part >= 0)
             mixed = mix(target, trial.usual, trial.joint, trial.forest, self._recoveries[k][place].weights)
             again[part[known], known, own] = self._standardised(target, mixed)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._answers import ColumnTable
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._threads import one_blas_thread
@@ -46,13 +47,13 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     Attributes
     ----------
-    imputed_ : dict of lists
-        How well observed entries came back that were hidden, by "column": its "kind", the numbers
+    imputed_ : ColumnTable
+        A dict of lists that prints as a table, with `to_frame()`. How well observed entries came
+        back that were hidden, by "column": its "kind", the numbers
         of "missing" and of "hidden" entries, the share of the variance "explained" (1 is perfect, 0
         no better than the mean or the usual shares of levels), the "error" (root mean squared in
         units of the column, of dates in days, or the share of wrong levels), "gaussian_weight" and
         "forest_weight".
-        `pandas.DataFrame(imputer.imputed_)` shows it.
     columns_ : list of Column
         What each column holds: name, kind and levels.
     learned_ : list of Learned
@@ -65,6 +66,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     posterior_ : LowRankPosterior
     weights_ : ndarray of shape (d, 2)
         Of the Gaussian and of the forest, by column.
+    recovery_ : ndarray of shape (d, 4)
+        Of which `imputed_` is made: missing, hidden, explained, error.
     seed_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
@@ -94,7 +97,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     -----
     Expected values are a weighted sum, column by column, of the joint Gaussian of all columns,
     learned by EM, of a forest of 25 to 100 extremely randomised trees on completed rows, and of the
-    column's mean. Observed entries are hidden, a fifth at a time, and the Gaussian completes their
+    column's mean. Observed entries are hidden, a tenth to a fifth at a time, and the Gaussian completes their
     rows without knowing them; from such rows the trees learn. Weights are those that give the
     hidden entries back best, and with few entries near those of all columns together. Ties between
     levels go to the first.
@@ -118,7 +121,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         "covariance_": Sometimes(floats("p", "p")),
         "posterior_": Sometimes(Instance(LowRankPosterior)),
         "weights_": floats("d", 2, low=0),
-        "imputed_": Anything(),
+        "recovery_": Array("f", ("d", 4), finite=False),
         "seed_": Anything(),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -211,23 +214,28 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     def _report(self, values: list[Values]) -> None:
         """Store the weights of both models, and how well hidden entries came back."""
         usual, recoveries = (self._models().common, self._models().recoveries) if self._targets() else weigh({})
-        self.weights_ = np.tile(usual, (len(self.columns_), 1))
-        report: dict[str, list[Any]] = {head: [] for head in _HEADS}
-        for j, (column, v) in enumerate(zip(self.columns_, values, strict=True)):
-            recovery = recoveries.get(j, Recovery(0, usual, np.nan, np.nan))
-            self.weights_[j] = recovery.weights
-            row = (
-                column.name,
-                column.kind,
-                int(v.missing.sum()),
-                recovery.hidden,
-                recovery.explained,
-                recovery.error / (_DAY if column.kind == "date" else 1),
-                *recovery.weights.tolist(),
-            )
-            for head, cell in zip(_HEADS, row, strict=True):
-                report[head].append(cell)
-        self.imputed_ = report
+        found = [recoveries.get(j, Recovery(0, usual, np.nan, np.nan)) for j in range(len(self.columns_))]
+        self.weights_ = np.array([recovery.weights for recovery in found])
+        self.recovery_ = np.array(
+            [(v.missing.sum(), r.hidden, r.explained, r.error) for v, r in zip(values, found, strict=True)]
+        )
+
+    @property
+    def imputed_(self) -> ColumnTable:
+        """How well observed entries came back that were hidden."""
+        check_is_fitted(self, "recovery_")
+        kinds = [column.kind for column in self.columns_]
+        missing, hidden, explained, error = self.recovery_.T
+        columns = (
+            [column.name for column in self.columns_],
+            kinds,
+            missing.astype(int).tolist(),
+            hidden.astype(int).tolist(),
+            explained.tolist(),
+            (error / np.where(np.array(kinds) == "date", _DAY, 1.0)).tolist(),
+            *self.weights_.T.tolist(),
+        )
+        return ColumnTable(zip(_HEADS, columns, strict=True))
 
     # -- answers ------------------------------------------------------------------------------------------------------------
 

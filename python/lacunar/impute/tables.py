@@ -334,7 +334,7 @@ def _array_cells(cells: NDArray[Any], values: Floats, column: Column) -> NDArray
     """Values as an array of the kind of these cells."""
     kind = cells.dtype.kind
     if kind == "O":
-        return objects(_plain_values(values, column, _first_of(cells.tolist())))
+        return objects(_plain_values(values, column, cells.tolist()))
     if kind == "M":
         return values.astype("datetime64[us]").astype(cells.dtype)
     if kind == "m":
@@ -356,7 +356,7 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
         if is_pandas:  # in place, ten times as fast as column by column
             _set_cells(native, j, series, rows, natives)
         else:
-            new.append(series.scatter(rows, natives).alias(names[j]))
+            new.append(series.scatter(rows, _in_units(natives, series)).alias(names[j]))
     return native if is_pandas else (table.with_columns(*new) if new else table).to_native()
 
 
@@ -369,6 +369,13 @@ def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives:
         frame.isetitem(j, dense.astype(frame.dtypes.iloc[j]))
         return
     frame.iloc[rows, j] = natives
+
+
+def _in_units(natives: Any, series: Any) -> Any:
+    """Moments and durations as a series of the same type: polars would take microseconds for units of a column of others."""
+    if not series.dtype.is_temporal():
+        return natives
+    return nw.new_series(series.name, natives, series.dtype, native_namespace=nw.get_native_namespace(series))
 
 
 def _able_to_hold(series: Any, column: Column) -> Any:
@@ -394,22 +401,23 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
     """Values as the type of a narwhals series takes them."""
     dtype = series.dtype
     if dtype.is_float():
-        return values.astype(np.float32) if dtype == nw.Float32 else values
+        return values.astype({nw.Float16: np.float16, nw.Float32: np.float32}.get(type(dtype), np.float64))
     if dtype.is_integer():
         return np.rint(values).astype(np.int64)
     if dtype.is_decimal():
-        return [Decimal(repr(float(value))) for value in values]
+        return _decimals(values, series.to_list())
     if dtype == nw.Duration:
-        return [timedelta(days=float(value)) for value in values]
+        return [timedelta(days=float(value)) // _unit(dtype) * _unit(dtype) for value in values]
     if dtype == nw.Date:
         return [moment.date() for moment in _moments(values)]
     if dtype == nw.Datetime:
         aware = getattr(dtype, "time_zone", None) is not None
-        return [moment.replace(tzinfo=UTC) if aware else moment for moment in _moments(values)]
+        moments = _moments(values, _unit(dtype))
+        return [moment.replace(tzinfo=UTC) if aware else moment for moment in moments]
     if dtype in (nw.Categorical, nw.Enum):
         natives = _natives_of(series)
         return [natives.get(str(column.levels[int(place)]), column.levels[int(place)]) for place in values]
-    return _plain_values(values, column, _first_of(series.to_list()))
+    return _plain_values(values, column, series.to_list())
 
 
 def _natives_of(series: Any) -> dict[str, Any]:
@@ -423,12 +431,18 @@ def _first_of(cells: list[Any]) -> Any:
     return next((cell for cell in cells if not is_missing(cell)), None)
 
 
-def _moments(values: Floats) -> list[datetime]:
-    return [datetime(1970, 1, 1) + int(value) * _MICROSECOND for value in values]
+def _unit(dtype: Any) -> timedelta:
+    """What moments and durations of a type are counted in, a microsecond at least."""
+    return {"s": timedelta(seconds=1), "ms": timedelta(milliseconds=1)}.get(dtype.time_unit, _MICROSECOND)
 
 
-def _plain_values(values: Floats, column: Column, example: Any) -> list[Any]:
-    """Values as Python has them, dates like the example."""
+def _moments(values: Floats, unit: timedelta = _MICROSECOND) -> list[datetime]:
+    return [datetime(1970, 1, 1) + int(value) * _MICROSECOND // unit * unit for value in values]
+
+
+def _plain_values(values: Floats, column: Column, cells: list[Any]) -> list[Any]:
+    """Values as Python has them, of the type of the cells of the column."""
+    example = _first_of(cells)
     if column.kind == "date":
         moments = _moments(values)
         if hasattr(example, "freq"):  # a period of pandas
@@ -436,6 +450,8 @@ def _plain_values(values: Floats, column: Column, example: Any) -> list[Any]:
         plain = isinstance(example, date) and not isinstance(example, datetime)
         return [moment.date() if plain else _in_zone(moment, example) for moment in moments]
     if column.is_number:
+        if isinstance(example, Decimal):
+            return _decimals(values, cells)
         whole = column.kind == "whole" and not isinstance(example, float)
         numbers = [int(value) if whole else float(value) for value in values]
         if isinstance(example, time):
@@ -443,6 +459,13 @@ def _plain_values(values: Floats, column: Column, example: Any) -> list[Any]:
             return [_moments(np.array([np.clip(np.rint(n * 3600e6), 0, last)]))[0].time() for n in numbers]
         return [timedelta(days=n) for n in numbers] if isinstance(example, timedelta) else numbers
     return [column.levels[int(place)] for place in values]
+
+
+def _decimals(values: Floats, cells: list[Any]) -> list[Decimal]:
+    """Values with as many decimals as the cells of their column have at most."""
+    exponents = [cell.as_tuple().exponent for cell in cells if isinstance(cell, Decimal) and cell.is_finite()]
+    places = -min((int(exponent) for exponent in exponents), default=0)
+    return [Decimal(f"{value:.{max(places, 0)}f}") for value in values]
 
 
 def _in_zone(moment: datetime, example: Any) -> datetime:
