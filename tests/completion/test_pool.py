@@ -438,6 +438,8 @@ def test_ratings_come_back_as_given():
     assert named.predict_proba([(0, 0)]).shape == (1, 5)
     with pytest.raises(ValueError, match="at most 127"):
         OnlineMatrixClassifier(thresholds=np.arange(128.0)).learn_one(0, 0, 3)
+    with pytest.raises(ValueError, match=r"y must be known and finite; got nan in position 1"):
+        OnlineMatrixClassifier(thresholds="auto").partial_fit([0, 1], [0, 1], [1.5, np.nan])
     with pytest.raises(ValueError, match="must find 2 to 20 ratings"):
         OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [3])
     with pytest.raises(ValueError, match="ratings must be known"):

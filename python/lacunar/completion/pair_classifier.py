@@ -17,7 +17,16 @@ from lacunar._typing import Floats
 from lacunar.completion.pair_model import PairModel, Steps, Trials
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
+from lacunar.observed.door import (
+    plain_target,
+    read_id,
+    read_ids,
+    read_labels,
+    read_pairs,
+    read_target,
+    refuse_masked,
+    require_y,
+)
 
 Labels = NDArray[Any]
 MOST_LEVELS = 20  # of ratings, each of which but the first is a question of its own
@@ -682,7 +691,7 @@ def read_thresholds(thresholds: str | ArrayLike | None) -> Floats | None:
 
 def rating_levels(y: ArrayLike, classes: Sequence[Any] | None) -> Labels:
     """The ratings there are, ascending: named, or those of the first batch."""
-    ratings = np.asarray(plain_target(y if classes is None else list(classes)))
+    ratings = read_target(y, item="position").values if classes is None else np.asarray(plain_target(list(classes)))
     if ratings.dtype.kind not in "iufb":
         raise TypeError(f"y must be ratings, numbers, with thresholds='auto'; got dtype {ratings.dtype}. Encode them.")
     levels = np.unique(ratings)
