@@ -178,8 +178,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     categories_ : list of ndarray or None
         Sorted categories of every column as text, None for a column of another kind.
     readings_ : list of Reading or None
-        How the text of every column says numbers, times or dates, which `transform` reads in the same way;
-        None for a column without such text.
+        How the text of every column says numbers, times or dates, which `transform` reads in the
+        same way; None for a column without such text.
     is_categorical_ : ndarray of shape (outputs,), bool
         Which columns of `transform` hold numbers of categories: `categorical_features` of
         `sklearn.ensemble.HistGradientBoostingClassifier`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -270,6 +270,15 @@ def _of_table_model(model: Any) -> NDArray[Any]:
     return _values(model.predict(read_table(str(PEOPLE)).frame))
 
 
+def _leaves(bunch: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Values of a bunch and of the bunches in it, by their paths."""
+    for key, value in bunch.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}/{inner}", leaf) for inner, leaf in _leaves(value))
+        else:
+            yield key, value
+
+
 def function_answers() -> dict[str, NDArray[Any]]:
     """Small tables that the generators draw, and folds: what must not move although no model holds it."""
     from lacunar import datasets
@@ -298,7 +307,7 @@ def function_answers() -> dict[str, NDArray[Any]]:
     found = {
         f"{name}/{key}": _values(value)
         for name, bunch in bunches.items()
-        for key, value in bunch.items()
+        for key, value in _leaves(bunch)
         if not isinstance(value, list)
     }
     found |= {f"kernel-{gamma}/gram": karma_kernel(T["X"], gamma=gamma) for gamma in (1, 2, 3)}

@@ -97,10 +97,10 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     -----
     Expected values are a weighted sum, column by column, of the joint Gaussian of all columns,
     learned by EM, of a forest of 25 to 100 extremely randomised trees on completed rows, and of the
-    column's mean. Observed entries are hidden, a tenth to a fifth at a time, and the Gaussian completes their
-    rows without knowing them; from such rows the trees learn. Weights are those that give the
-    hidden entries back best, and with few entries near those of all columns together. Ties between
-    levels go to the first.
+    column's mean. Observed entries are hidden, a tenth to a fifth at a time, and the Gaussian
+    completes their rows without knowing them; from such rows the trees learn. Weights are those
+    that give the hidden entries back best, and with few entries near those of all columns together.
+    Ties between levels go to the first.
 
     Examples
     --------
