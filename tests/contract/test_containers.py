@@ -375,7 +375,9 @@ LONG = {
     "pandas, nullable": lambda columns: pd.DataFrame(columns, dtype=object).convert_dtypes(),
     "polars": lambda columns: pl.DataFrame(columns, strict=False),
     "Arrow": lambda columns: pa.table({name: pa.array(cells) for name, cells in columns.items()}),
-    "Arrow, record batch": lambda columns: pa.record_batch({name: pa.array(cells) for name, cells in columns.items()}),
+    "Arrow, record batch": lambda columns: pa.RecordBatch.from_pydict(
+        {name: pa.array(cells) for name, cells in columns.items()}
+    ),
     "Arrow, dictionary": lambda columns: pa.table(
         {name: pa.array(cells).dictionary_encode() for name, cells in columns.items()}
     ),
@@ -392,6 +394,8 @@ IDS = {
 @pytest.mark.parametrize("kind", IDS)
 def test_ids_in_every_container(kind, container):
     frame = LONG[container]({"row": IDS[kind], "col": ["a", "b", "b"], "value": [1.0, 2.0, 3.0]})
+    if kind == "text that ends in NUL" and frame["row"][0] == frame["row"][1]:
+        pytest.skip("the categories of this pandas do not tell texts that end in NUL apart")
     table, rows, columns = Observed.from_long_frame(frame, row="row", col="col", value="value")
     assert rows.tolist() == sorted(set(IDS[kind]))
     assert columns.tolist() == ["a", "b"]
@@ -487,8 +491,12 @@ def test_from_frame_takes_frames(what):
 @pytest.mark.parametrize("name", ["from_scipy", *sorted(CALLS.keys() - {"from_dense", "TableEncoder"})])
 def test_sparse_arrays_of_other_dimensions(name, shape):
     call = CALLS.get(name, Observed.from_scipy)
+    try:
+        sparse = SPARSE_SHAPES[shape]()
+    except ValueError:
+        pytest.skip("sparse arrays of this SciPy have at most two dimensions")
     with pytest.raises(ValueError, match="X must be two-dimensional"):
-        call(SPARSE_SHAPES[shape]())
+        call(sparse)
 
 
 @pytest.mark.parametrize("level", [[0.5, 0.9], (0.9,), np.array([0.5, 0.9]), "0.9", None], ids=str)

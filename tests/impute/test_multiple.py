@@ -107,7 +107,8 @@ def test_frames_of_polars_and_arrow_keep_everything(fitted):
         assert sum(table.null_count().row(0)) == 0
     arrow = frame.to_arrow()
     imputer = MultipleImputer(2, sweeps=2).fit(arrow)
-    assert {column.name: column.kind for column in imputer.columns_}["enum"] == "ordered"
+    ordered = arrow.schema.field("enum").type.ordered  # releases of polars differ
+    assert {column.name: column.kind for column in imputer.columns_}["enum"] == ("ordered" if ordered else "levels")
     for table in imputer.draws():
         assert table.schema == arrow.schema
         assert sum(table.column(name).null_count for name in table.column_names) == 0

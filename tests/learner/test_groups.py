@@ -119,10 +119,10 @@ def test_models_of_a_time_series_learn_from_the_last_rows_too():
     """The signal begins in the last sixth, which no split trains on."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 3)), rng.integers(0, 2, 600)
-    X[500:, 0] = 10 + 4.0 * y[500:]
+    X[500:] = 10 + 4.0 * y[500:, None]
     for member in ("boosting", "forest", "logistic"):
         model = fitted(LacunarClassifier, X, y, cv=TimeSeriesSplit(5), members=[member])
-        grid = np.column_stack([[10.0, 14.0], [0.0, 0.0], [0.0, 0.0]])
+        grid = np.array([[10.0] * 3, [14.0] * 3])
         raw = model.ensemble_.members_[0].predict(model.views_.transform(grid), model.posterior_)
         assert raw[1, 1] - raw[1, 0] > raw[0, 1] - raw[0, 0], member
 

@@ -314,7 +314,7 @@ def test_opening_reads_no_block_and_a_pass_names_the_one_that_is_damaged(small, 
     rows, path = table("short gaps"), tmp_path / "t"
     rows.save(path)
     data = bytearray(path.read_bytes())
-    data[ObservedFile(path)._file.table["offset"][2] + 40] ^= 1
+    data[int(ObservedFile(path)._file.table["offset"][2]) + 40] ^= 1
     path.write_bytes(data)
     file = ObservedFile(path)
     with pytest.raises(ValueError, match=r"t' is not a sound lacunar file: block 2 does not match its checksum"):

@@ -125,7 +125,7 @@ def lists(cols, values, counts):
     pa = pytest.importorskip("pyarrow")
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
     columns = {"indices": cols, "values": values}
-    return pa.record_batch({k: pa.ListArray.from_arrays(offsets, pa.array(v)) for k, v in columns.items()})
+    return pa.RecordBatch.from_pydict({k: pa.ListArray.from_arrays(offsets, pa.array(v)) for k, v in columns.items()})
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.stats import multivariate_normal, norm
 
 from lacunar.lowrank import GaussianRegressor
@@ -54,7 +55,7 @@ def by_integration(model, row):
             densities.append(norm.pdf(grid, g.mean[j] + pull @ (z[seen] - g.mean[seen]), sd))
         densities = np.array(densities)
         ratio = np.log(np.maximum(densities, 1e-300) / np.maximum(chances @ densities, 1e-300))
-        values[j] = chances @ np.trapezoid(densities * ratio, grid, axis=1)
+        values[j] = chances @ trapezoid(densities * ratio, grid, axis=1)
     return np.log(chances), values
 
 

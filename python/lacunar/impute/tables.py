@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -356,7 +356,7 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
         if is_pandas:  # in place, ten times as fast as column by column
             _set_cells(native, j, series, rows, natives)
         else:
-            new.append(series.scatter(rows, _in_units(natives, series)).alias(names[j]))
+            new.append(_scattered(series, rows, natives).alias(names[j]))
     return native if is_pandas else (table.with_columns(*new) if new else table).to_native()
 
 
@@ -369,6 +369,33 @@ def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives:
         frame.isetitem(j, dense.astype(frame.dtypes.iloc[j]))
         return
     frame.iloc[rows, j] = natives
+
+
+def _scattered(series: Any, rows: NDArray[np.intp], natives: Any) -> Any:
+    """The series with cells filled, of the same type."""
+    native = series.to_native()
+    if not nw.dependencies.is_pyarrow_chunked_array(native):
+        return series.scatter(rows, _in_units(natives, series))
+    import pyarrow as pa  # releases of Arrow differ in the types whose cells they replace; all of them take rows of any type
+
+    places = np.arange(len(native))
+    places[rows] = len(native) + np.arange(len(rows))
+    cells = pa.chunked_array([*native.chunks, _arrow_cells(natives, native.type)], native.type)
+    filled = cells.unify_dictionaries().combine_chunks().take(places)
+    return nw.from_native(pa.chunked_array([filled]), series_only=True)
+
+
+def _arrow_cells(natives: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(kind):
+        return pa.array(natives, kind)
+    places = {level: place for place, level in enumerate(dict.fromkeys(natives))}
+    codes, levels = (
+        pa.array([places[cell] for cell in natives], kind.index_type),
+        pa.array(list(places), kind.value_type),
+    )
+    return pa.DictionaryArray.from_arrays(codes, levels, ordered=kind.ordered)
 
 
 def _in_units(natives: Any, series: Any) -> Any:
@@ -401,7 +428,7 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
     """Values as the type of a narwhals series takes them."""
     dtype = series.dtype
     if dtype.is_float():
-        return values.astype({nw.Float16: np.float16, nw.Float32: np.float32}.get(type(dtype), np.float64))
+        return values.astype({"Float16": np.float16, "Float32": np.float32}.get(type(dtype).__name__, np.float64))
     if dtype.is_integer():
         return np.rint(values).astype(np.int64)
     if dtype.is_decimal():
@@ -423,7 +450,9 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
 def _natives_of(series: Any) -> dict[str, Any]:
     """Levels of a column of categories as its type has them, by their labels."""
     categories = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
-    levels = list(categories) if categories is not None else []
+    levels = (
+        list(categories) if isinstance(categories, Collection) else []
+    )  # polars' Categories have no end to iterate to
     return {label_of(plain): level for plain, level in zip(plain_cells(levels, series.name), levels, strict=True)}
 
 

@@ -174,7 +174,7 @@ class Tracker:
         """
         D, d = shape
         options = state.get("options") if isinstance(state, dict) else None
-        optional = {"robust": Flag(), "scout": Flag(), "unit": Number(low=0, above=True)}
+        optional: dict[str, Rule] = {"robust": Flag(), "scout": Flag(), "unit": Number(low=0, above=True)}
         named = {name: rule for name, rule in optional.items() if isinstance(options, dict) and name in options}
         rules = {**cls._rules(options), "options": Parts(cls.option_rules | named)}
         check_parts(state, rules, "state_", {"D": D, "d": d})

@@ -48,7 +48,7 @@ _TRUTH = {"true": "1", "false": "0"}  # as a column of truth values may come as 
 _SHOWN = 40  # characters of a cell or name in a message
 _PLAIN = frozenset({str, bool, int, float})
 _DAY = np.timedelta64(1, "D")
-_LONGEST = 400  # digits, beyond which a whole number is infinite as a float
+_WHOLE = 2.0**64  # from here on a whole number has no integer type, and pandas 2 refuses its text
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -244,7 +244,7 @@ class Reading:
         if not _SHAPES[self.decimal, self.thousands].fullmatch(text):
             return None
         text = (text.replace(self.thousands, "") if self.thousands else text).replace(self.decimal, ".")
-        return text if len(text) < _LONGEST else str(float(text))
+        return text if abs(float(text)) < _WHOLE else str(float(text))
 
     def parsed(self, cells: Iterable[str]) -> dict[str, Any]:
         """Parsed cells by their text: numbers and hours as programs write them, or dates without offset, in UTC.
