@@ -25,11 +25,9 @@ _SHRINKAGE = 0.4  # rows' worth of independent columns
 _STEPS = 15  # few: EM that stops early shrinks what little data says little of
 _TOLERANCE = 1e-3
 _ROUNDS = 2
-_PARTS = (
-    5,
-    10,
-)  # of the observed entries of a column, each of which is hidden in turn: more of fewer rows, whose Gaussian costs little
-_ROWS_IN_PARTS = 3000  # together
+# Of the observed entries of a column, each of which is hidden in turn: at least, and at most of few rows, whose Gaussian costs little.
+_PARTS = (5, 10)
+_ROWS_IN_PARTS = 3000  # of all parts together
 _FEWEST = 5  # observed entries of a column that has a forest
 MOST_ROWS = 5000  # that a forest learns from
 _CAUTION = 100  # entries' worth of the weights of all columns in those of one

@@ -386,6 +386,7 @@ def _scattered(series: Any, rows: NDArray[np.intp], natives: Any) -> Any:
 
 
 def _arrow_cells(natives: Any, kind: Any) -> Any:
+    """Values as an array of an Arrow type, which is built by hand for dictionaries: not every release converts to them."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(kind):
@@ -450,9 +451,8 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
 def _natives_of(series: Any) -> dict[str, Any]:
     """Levels of a column of categories as its type has them, by their labels."""
     categories = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
-    levels = (
-        list(categories) if isinstance(categories, Collection) else []
-    )  # polars' Categories have no end to iterate to
+    # The Categories of polars are no collection: iterating them has no end.
+    levels = list(categories) if isinstance(categories, Collection) else []
     return {label_of(plain): level for plain, level in zip(plain_cells(levels, series.name), levels, strict=True)}
 
 
