@@ -13,7 +13,12 @@ from pathlib import Path
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 LONGEST = 180 * float(os.environ.get("LACUNAR_SLOW", "1"))  # seconds
-ELSEWHERE = {"distributed", "learner_tables", "completion_peers"}  # a test starts the clusters; the others are imported
+ELSEWHERE = {
+    "distributed",
+    "learner_ensembles",
+    "learner_tables",
+    "completion_peers",
+}  # a test starts the clusters; the others are imported
 SMALLER = {  # than their --quick
     "features": ["--rows", "1000"],
     "million": ["--rows", "2000"],
