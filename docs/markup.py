@@ -19,6 +19,7 @@ def within_reach(body):
         lambda match: f'{match[0]} tabindex="0" role="region" aria-label="Table {next(numbers)}"', body
     )
     body = _THUMBNAIL.sub(r'\1 aria-label="\3"\2', body)
+    body = body.replace('role="doc-biblioentry"', 'role="listitem"')  # what a list must hold; docutils' role is deprecated
     body = re.sub(r'<math(?=[^>]* display="block")', '<math tabindex="0"', body)
     return _TABLE.sub(lambda match: _with_heads(match[0]), body)
 
@@ -27,7 +28,7 @@ def _with_heads(table):
     if 'class="autosummary' in table:  # names on the left, and no row of heads
         table = re.sub(r"(<tr[^>]*>)\s*<td>(.*?)</td>", r'\1<th scope="row">\2</th>', table, flags=re.DOTALL)
     head, end, rows = table.rpartition("</thead>")
-    head = re.sub(r"<th[^>]*></th>", "<td></td>", head)  # the corner above names of rows heads nothing
+    head = re.sub(r"<th[^>]*>(?:<p></p>)?</th>", "<td></td>", head)  # the corner above names of rows heads nothing
     return _scoped(head, "col") + end + _scoped(rows, "row")
 
 

@@ -31,6 +31,7 @@ def test_cells_that_head_rows_and_columns_say_so():
     assert scopes(DOCUTILS) == ["col", "col", "row"]
     assert scopes(SUMMARY) == ["row"]
     assert scopes(PANDAS) == ["col", "row"]  # and the corner heads nothing
+    assert scopes(DOCUTILS.replace("<p>table</p>", "<p></p>", 1)) == ["col", "row"]
     done = markup.within_reach(DOCUTILS + SUMMARY + PANDAS)
     assert done.count("<thead>") == 2
     assert not re.search(r"<th(?=[\s>])(?! scope=)", done)
@@ -50,6 +51,11 @@ def test_links_of_thumbnails_have_words():
     assert '<a class="reference internal" href="a.html" aria-label="Blocks &quot;off&quot;">' in markup.within_reach(
         thumbnail
     )
+
+
+def test_a_list_of_references_holds_items():
+    references = '<div role="list" class="citation-list"><div class="citation" id="r1" role="doc-biblioentry"></div></div>'
+    assert re.findall(r'role="([^"]*)"', markup.within_reach(references)) == ["list", "listitem"]
 
 
 def test_other_markup_stays():
