@@ -143,14 +143,23 @@ def test_numbers_are_what_is_written():
         (Reading("time"), 7.51, "12:30:15", "07:30:36"),
         (Reading("time"), -0.2, "12:30", "00:00"),
         (Reading("time"), 100.5, "48:15", "100:30"),
+        (Reading("time"), 24.0, "48:15", "24:00"),
         (Reading(thousands=","), 30872.5, "1,000", "30,872.5"),
-        (Reading(decimal=",", thousands="."), -1234567.5, "1.000,00", "-1.234.567,5"),
-        (Reading(decimal=","), 1234.5, "1,00", "1234,5"),
+        (Reading(decimal=",", thousands="."), -1234567.5, "1.000,00", "-1.234.567,50"),
+        (Reading(decimal=","), 1234.5, "1,00", "1234,50"),
+        (Reading(prefix="$"), 12.5, "$7.00", "$12.50"),
+        (Reading(prefix="$"), 12.125, "$7.00", "$12.125"),
+        (Reading(prefix="$"), 12.0, "$7", "$12"),
     ],
 )
 def test_values_are_written_as_their_column_is_and_read_back(reading, value, example, text):
     assert reading.written(value, example) == text
     assert float(reading.parsed([text])[text]) == max(value, 0 if reading.kind == "time" else value)
+
+
+@pytest.mark.parametrize(("example", "text"), [("07:05", "23:59"), ("07:05:10", "23:59:59"), ("1:05 PM", "11:59 PM")])
+def test_a_time_before_midnight_is_on_its_day(example, text):
+    assert Reading("time").written(24 - 1e-7, example) == text
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])

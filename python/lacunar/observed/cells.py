@@ -267,9 +267,12 @@ class Reading:
         if self.kind == "time":
             return _time_like(float(value), example)
         separator = "," if self.thousands else ""
-        number = f"{Decimal(str(value)):{separator}f}".translate({ord(","): self.thousands, ord("."): self.decimal})
         match = _UNIT.fullmatch(example.translate(_BLANKS))
         old = match["number"].strip() if match else example
+        places = max(len(old.partition(self.decimal)[2]), -int(Decimal(str(value)).normalize().as_tuple().exponent), 0)
+        number = f"{Decimal(str(value)):{separator}.{places}f}".translate(
+            {ord(","): self.thousands, ord("."): self.decimal}
+        )
         return example.translate(_BLANKS).replace(old, number, 1)
 
     def _check_loaded(self) -> None:
@@ -470,7 +473,9 @@ def _time_like(hours: float, example: str) -> str:
     """Hours as text in the form of another time."""
     match = _TIME.fullmatch(example)
     assert match is not None
-    seconds = round(max(hours, 0.0) * 3600) if match[3] else 60 * round(max(hours, 0.0) * 60)
+    step = 1 if match[3] else 60
+    seconds = step * round(max(hours, 0.0) * 3600 / step)
+    seconds = min(seconds, 86_400 - step) if hours < 24 else seconds
     hour, half = seconds // 3600, match[4]
     behind = example[match.end(3) if match[3] else match.end(2) :]
     if half is not None:
