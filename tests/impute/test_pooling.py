@@ -49,6 +49,15 @@ def test_too_few_draws_are_said():
         ([([1.0, 2.0], [1.0])] * 2, ValueError, "shapes"),
         ([([1.0], [np.nan])] * 2, ValueError, "finite"),
         ([([1.0], [1.0]), ([1.0, 2.0], [1.0, 1.0])], ValueError, "same coefficients"),
+        ([], ValueError, "at least two imputed tables.*got 0"),
+        (None, TypeError, "results must be those of several imputed tables.*got NoneType"),
+        ([([1.0, 2.0], np.ones((2, 3)))] * 2, ValueError, r"shapes \(2,\) and \(2, 3\) from table 0"),
+        ([(1.0, 1.0), (1 + 2j, 1.0)], TypeError, "real numbers.*from table 1"),
+        ([("x", 1.0)] * 2, TypeError, "real numbers.*from table 0"),
+        ([(1.0, 1.0, "x")] * 2, TypeError, "degrees of freedom; got 1.0, 1.0, x from table 0"),
+        ([(1.0, 1.0, np.nan)] * 2, ValueError, "degrees of freedom above 0, .*got nan from table 0"),
+        ([(1.0, 1.0, 5), (1.0, 1.0, 0)], ValueError, "degrees of freedom above 0, .*got 0 from table 1"),
+        ([(1e200, 1.0), (1e200, 2.0)], ValueError, r"at most 1e\+150"),
     ],
 )
 def test_what_is_no_result_is_refused(bad, error, words):
@@ -56,9 +65,22 @@ def test_what_is_no_result_is_refused(bad, error, words):
         pool(bad)
 
 
-def test_a_level_is_between_0_and_1():
+@pytest.mark.parametrize("level", [95, 0, np.nan, "x"])
+def test_a_level_is_between_0_and_1(level):
     with pytest.raises(ValueError, match="level must be between"):
-        pool(results()).conf_int(95)
+        pool(results()).conf_int(level)
+
+
+@pytest.mark.parametrize("df", [None, np.inf])
+def test_degrees_of_freedom_may_be_infinite(df):
+    each = [r[:2] for r in results()]
+    np.testing.assert_array_equal(pool([(*r, df) for r in each]).df, pool(each).df)
+
+
+def test_estimates_without_error_have_a_statistic():
+    pooled = pool([([1.0, 0.0], [0.0, 0.0])] * 2)
+    np.testing.assert_array_equal(pooled.statistic, [np.inf, np.nan])
+    np.testing.assert_array_equal(pooled.conf_int(), [[1.0, 1.0], [0.0, 0.0]])
 
 
 def test_the_frame_has_a_row_a_coefficient():
@@ -116,6 +138,7 @@ def test_predictions_are_pooled_into_their_means(imputer):
     assert np.isfinite(pooled.conf_int()).all()
     named = pool([pd.Series(values, ["low", "mid", "high"]) for values in each])
     np.testing.assert_array_equal(named.estimate, pooled.estimate)
+    assert named.names == ["low", "mid", "high"]
 
     def chances(table):
         return LogisticRegression().fit(table[:, :1], table[:, 1] > 0).predict_proba(rows)

@@ -50,7 +50,7 @@ class Target:
     levels: int = 0
     centre: float = 0.0
     scale: float = 1.0
-    whole: bool = False
+    decimals: int | None = None  # of all its values, where they are few
     low: float = -np.inf
     high: float = np.inf
     used: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # columns of the design
@@ -62,6 +62,10 @@ class Target:
     def is_number(self) -> bool:
         """Whether it is one column of the design, standardised."""
         return self.levels == 0
+
+    def rounded(self, values: Floats) -> Floats:
+        """Numbers with as many decimals as the column."""
+        return values if self.decimals is None else np.round(values, self.decimals)
 
     def design(self, values: Floats) -> Floats:
         """Its columns of the design (n, width)."""
@@ -320,7 +324,7 @@ def draw_values(
 
 
 def _normal_values(target: Target, mean: Floats, sigma: float, rng: np.random.Generator) -> Floats:
-    """Normal draws within the bounds of the column; whole numbers where it holds such."""
+    """Normal draws within the bounds of the column, with its decimals."""
     low, high = ((bound - target.centre) / target.scale for bound in (target.low, target.high))
     if np.isinf(low) and np.isinf(high):
         values = mean + sigma * rng.standard_normal(len(mean))
@@ -329,7 +333,7 @@ def _normal_values(target: Target, mean: Floats, sigma: float, rng: np.random.Ge
         chance = below + rng.random(len(mean)) * (above - below)
         values = np.clip(mean + sigma * ndtri(np.clip(chance, 1e-300, 1 - 1e-16)), low, high)
     values = np.clip(values * target.scale + target.centre, target.low, target.high)
-    return np.rint(values) if target.whole else values
+    return target.rounded(values)
 
 
 def run_chain(plan: Plan, observed: Floats, sweeps: int, rng: np.random.Generator) -> Draw:

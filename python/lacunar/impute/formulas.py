@@ -19,7 +19,12 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
+_LARGEST = 1e300  # that a formula may write
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {"log": np.log, "exp": np.exp, "sqrt": np.sqrt, "abs": np.abs}
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= _LARGEST
 
 
 class Formula:
@@ -30,16 +35,19 @@ class Formula:
         self.text, self.column, self._places = text, column, places
         try:
             self._tree = ast.parse(text, mode="eval").body
-        except (SyntaxError, ValueError, TypeError) as error:
+            names = self._names(self._tree)
+        except RecursionError:
+            self._refuse("it is nested too deeply")
+        except (SyntaxError, TypeError) as error:
             self._refuse(str(error))
-        self.places = sorted({places[name] for name in self._names(self._tree)})
+        self.places = sorted({places[name] for name in names})
         if not self.places:
             self._refuse("it names no column")
 
     def _names(self, node: ast.AST) -> set[str]:
         if isinstance(node, ast.Name) and node.id in self._places:
             return {node.id}
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if isinstance(node, ast.Constant) and _is_number(node.value):
             return set()
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
             return self._names(node.left) | self._names(node.right)
@@ -47,7 +55,7 @@ class Formula:
             return self._names(node.operand)
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) in _FUNCTIONS and len(node.args) == 1:
             return self._names(node.args[0])
-        self._refuse(f"{ast.unparse(node)!r} is none of them")
+        self._refuse(f"{cut(ast.unparse(node))!r} is none of them")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise ValueError(
@@ -76,7 +84,7 @@ class Formula:
         if isinstance(node, ast.Name):
             return columns[self._places[node.id]]
         if isinstance(node, ast.Constant):
-            return node.value
+            return np.float64(str(node.value))  # powers of Python's whole numbers have no end
         if isinstance(node, ast.BinOp):
             return _BINARY[type(node.op)](self._value(node.left, columns), self._value(node.right, columns))
         if isinstance(node, ast.UnaryOp):

@@ -34,7 +34,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     Every missing cell becomes what is expected of it given the rest of its row: a number within the
     range observed, or the likeliest level. Names, index, types, categories and their order,
-    booleans, dates and whole numbers stay.
+    booleans, dates, whole numbers and up to four decimals stay.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         return Joint(Gaussian(self.location_, self.covariance_), None)
 
     def _values(self, target: Target, expected: Floats) -> Floats:
-        """What is expected as values of the column: within the range observed, whole where it is, and the likeliest level."""
+        """What is expected as values of the column: within the range observed and with its decimals, and the likeliest level."""
         if not target.is_number:
             places: Floats = expected.argmax(axis=1).astype(np.float64)
             return places
@@ -288,7 +288,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         if self.columns_[target.place].kind == "date":
             step = _DAY if not np.any(target.sample % _DAY) else 1.0  # days stay days
             return np.rint(values / step) * step
-        return np.rint(values) if target.whole else values
+        return target.rounded(values)
 
     def probabilities(self, X: Any) -> dict[str, Floats]:
         """Probabilities of the levels of every column of levels or booleans: 1 for the one that a

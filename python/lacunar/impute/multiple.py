@@ -33,7 +33,7 @@ from lacunar.impute.plans import (
 )
 from lacunar.impute.pooling import PooledResult, analysed
 from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
-from lacunar.observed.cells import listed
+from lacunar.observed.cells import cut, listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
 
@@ -253,9 +253,14 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _wishes(self) -> Wishes:
-        return Wishes(
-            self.method, self.predictors, list(self.keep_missing or []), list(self.not_predictors or []), self.bounds, self.passive
-        )  # fmt: skip
+        """The parameters about columns, whose names are text as in `columns_`."""
+        method = self.method if isinstance(self.method, str) else _by_name(self.method)
+        predictors = _by_name(self.predictors)
+        for name, chosen in predictors.items():
+            if isinstance(chosen, list | tuple):
+                predictors[name] = list(map(str, chosen))
+        kept, unused = (list(map(str, names or ())) for names in (self.keep_missing, self.not_predictors))
+        return Wishes(method, predictors, kept, unused, _by_name(self.bounds), _by_name(self.passive))
 
     def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
         options = {"ridge": float(self.ridge), "n_donors": int(self.n_donors)}
@@ -297,6 +302,16 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     def _warn(self, plan: Plan, observed: Floats, values: list[Values]) -> None:
         names = [column.name for column in self.columns_]
         warn_of_columns(self.columns_, values)
+        follows = {t.place for t in plan.targets if t.formula is not None}
+        unlearned = [
+            c.name
+            for j, c in enumerate(self.columns_)
+            if c.is_used and not len(self.learned_[j].sample) and j not in follows
+        ]
+        if unlearned:
+            warn_user(
+                f"no row of a weight above 0 has an entry of {listed(unlearned)}: left missing. Weigh such rows, or drop the columns."
+            )
         slow = [names[j] for j in np.flatnonzero(self.convergence_ > _unsettled(*self.traces_.shape[:2]))]
         if slow:
             warn_user(
@@ -331,7 +346,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
             Of the kind of X: frames keep their names, index and types.
         """
         check_is_fitted(self)
-        shifts = self._shifts(delta or {})
+        shifts = self._shifts(delta)
         if X is None:
             if not hasattr(self, "_training"):
                 raise ValueError(
@@ -355,24 +370,27 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         self, drawn: Mapping[int, Floats], missing: list[Ints], shifts: Mapping[int, float]
     ) -> dict[int, tuple[Ints, Floats]]:
         """Rows and values of the columns whose missing cells are filled."""
-        left_missing = set(self.keep_missing or [])
+        left_missing = self._wishes().keep_missing
         shown = {j: values for j, values in drawn.items() if self.columns_[j].name not in left_missing}
         return {j: (missing[j], values + shifts.get(j, 0.0)) for j, values in shown.items()}
 
-    def _shifts(self, delta: Mapping[str, float]) -> dict[int, float]:
+    def _shifts(self, delta: Mapping[str, float] | None) -> dict[int, float]:
         """`delta` by the places of the columns."""
-        places = {column.name: j for j, column in enumerate(self.columns_) if column.kind in ("number", "whole")}
-        text = " ".join((self.passive or {}).values())
-        for name, shift in delta.items():
-            whole_shift = (
-                name not in places or self.columns_[places[name]].kind == "number" or float(shift).is_integer()
+        if not isinstance(delta, Mapping | None):
+            raise TypeError(
+                f"delta must be a dict of columns and shifts; got {cut(repr(delta))} of type {type(delta).__name__}. Pass {{name: shift}}."
             )
-            if name not in places or not np.isfinite(shift) or not whole_shift:
+        places = {column.name: j for j, column in enumerate(self.columns_) if column.kind in ("number", "whole")}
+        passive = self._wishes().passive or {}
+        text, delta = " ".join(passive.values()), _by_name(delta)
+        for name, shift in delta.items():
+            is_shift = isinstance(shift, Real) and np.isfinite(float(shift))
+            if name not in places or not is_shift or (self.columns_[places[name]].kind == "whole" and shift % 1):
                 raise ValueError(
                     f"delta must give columns of numbers, {listed(places)}, finite shifts, whole ones for whole numbers; got {shift!r} for "
                     f"{name!r}. Correct it."
                 )
-            if name in (self.passive or {}) or re.search(rf"\b{re.escape(name)}\b", text):
+            if name in passive or re.search(rf"\b{re.escape(name)}\b", text):
                 raise ValueError(
                     f"delta must leave out columns that passive names, which would no longer follow; got {name!r}. Shift another column."
                 )
@@ -434,6 +452,11 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         plan, _ = self._plan(none, wishes, None)
         methods = {t.place: (t.method, t.levels) for t in plan.targets if t.formula is None}
         check_models(self.models_, methods, {"m": len(self.seeds_), "width": plan.width})
+
+
+def _by_name(wish: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """A parameter by names of columns as text."""
+    return {str(name): value for name, value in (wish or {}).items()}
 
 
 def _able_to_follow(column: Column, wishes: Wishes) -> Column:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from lacunar.impute.tables import Column, Values
 from lacunar.observed.cells import cut, listed
 from lacunar.observed.rules import Rule, check_parts, floats
 
+_MOST_DECIMALS = 4  # that filled numbers keep
 METHODS = ("pmm", "norm", "multinomial", "ordered")
 
 
@@ -32,6 +34,14 @@ class Wishes:
     def check(self, columns: list[Column]) -> None:
         """ValueError where a parameter names a column that the table lacks, or a method that does not fit it."""
         kinds = {column.name: column for column in columns}
+        for name, chosen in (self.predictors or {}).items():
+            if isinstance(chosen, str) or not isinstance(chosen, Collection):
+                self._refuse_shape("predictors", name, "a list of columns", chosen, "Pass [] for none")
+        for name, ends in (self.bounds or {}).items():
+            if not _are_bounds(ends):
+                self._refuse_shape(
+                    "bounds", name, "a pair (low, high) in ascending order", ends, "None leaves an end open"
+                )
         named = {
             "method": [] if isinstance(self.method, str) else list(self.method),
             "predictors": [name for key, value in (self.predictors or {}).items() for name in [key, *value]],
@@ -72,10 +82,27 @@ class Wishes:
             return "ordered"
         return "multinomial" if len(column.levels) <= MOST_TOGETHER else "rest"
 
+    def _refuse_shape(self, parameter: str, name: Any, wish: str, value: Any, remedy: str) -> NoReturn:
+        raise ValueError(
+            f"{parameter} must give each column {wish}; got {cut(repr(value))} for {cut(name)!r}. {remedy}."
+        )
+
     def _refuse(self, column: Column, wish: str, wishes: str) -> None:
         raise ValueError(
             f"method must be {wishes} for column {cut(column.name)!r}, which holds {column.kind}; got {wish!r}. Correct it, or leave the column out."
         )
+
+
+def _are_bounds(ends: Any) -> bool:
+    """Whether these are two numbers in ascending order, None for an open end."""
+    if (
+        not isinstance(ends, Collection)
+        or len(ends) != 2
+        or not all(end is None or isinstance(end, Real) for end in ends)
+    ):
+        return False
+    low, high = ends
+    return bool((-np.inf if low is None else low) <= (np.inf if high is None else high))
 
 
 NO_WISHES = Wishes("pmm", None, (), (), None, None)
@@ -168,9 +195,21 @@ def _target(
     return Target(
         place, wishes.method_of(column), own, np.flatnonzero(~known), observed, v.numbers[observed], part.sample,
         levels=0 if column.is_number else len(column.levels),
-        centre=part.centre, scale=part.scale, whole=column.kind == "whole",
+        centre=part.centre, scale=part.scale, decimals=_decimals_of(column, part.sample),
         low=-np.inf if low is None else float(low), high=np.inf if high is None else float(high),
     )  # fmt: skip
+
+
+def _decimals_of(column: Column, sample: Floats) -> int | None:
+    """How many decimals the numbers of a column have at most; None where they are many. Those of single precision are nearest to such."""
+    if column.kind != "number":
+        return 0 if column.kind == "whole" else None
+    single = sample.astype(np.float32)
+    for decimals in range(1, _MOST_DECIMALS + 1):
+        rounded = np.round(sample, decimals)
+        if (rounded == sample).all() or ((single == sample).all() and (rounded.astype(np.float32) == single).all()):
+            return decimals
+    return None
 
 
 def check_bounds(target: Target, column: Column) -> None:

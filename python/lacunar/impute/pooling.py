@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.observed.cells import cut, listed
 
+_LARGEST = 1e150  # estimate, whose square is finite
 _UNSTABLE = 0.1  # coefficient of variation of a standard error, beyond which there are too few draws
 
 
@@ -63,8 +65,9 @@ class PooledResult:
 
     @property
     def statistic(self) -> Floats:
-        """Estimates over standard errors, (k,)."""
-        return self.estimate / self.std_error  # type: ignore[no-any-return]
+        """Estimates over standard errors, (k,); NaN where both are 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.estimate / self.std_error  # type: ignore[no-any-return]
 
     @property
     def p_value(self) -> Floats:
@@ -83,7 +86,7 @@ class PooledResult:
         -------
         ends : ndarray of shape (k, 2)
         """
-        if not 0 < level < 1:
+        if not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1; got {level!r}. Pass 0.95 for intervals of 95 %.")
         half = stats.t.ppf((1 + level) / 2, self.df) * self.std_error
         return np.column_stack([self.estimate - half, self.estimate + half])
@@ -140,10 +143,10 @@ def pool(results: Iterable[Any]) -> PooledResult:
         Each has `params` and `cov_params()`, as in statsmodels, or `params_` and
         `variance_matrix_`, as in lifelines; or it is a tuple (estimate, covariance) or (estimate,
         covariance, degrees of freedom), where the estimate is a number or an array (k,) and the
-        covariance an array (k, k), or of variances (k,). An array or series of numbers alone, (k,)
-        or (k, classes), are predictions, such as those of a scikit-learn estimator that was fitted
-        to the table: their means are pooled, and `std_error` is what missing cells alone make
-        uncertain.
+        covariance an array (k, k), or of variances (k,), and degrees of freedom are above 0. An
+        array or series of numbers alone, (k,) or (k, classes), are predictions, such as those of a
+        scikit-learn estimator that was fitted to the table: their means are pooled, and `std_error`
+        is what missing cells alone make uncertain.
 
     Returns
     -------
@@ -170,6 +173,10 @@ def pool(results: Iterable[Any]) -> PooledResult:
     >>> print(pooled.estimate.round(2), pooled.std_error.round(2), pooled.fraction_missing.round(2))
     [1.05] [0.21] [0.08]
     """
+    if not isinstance(results, Iterable):
+        raise TypeError(
+            f"results must be those of several imputed tables, in a list or an iterator; got {type(results).__name__}. Pass one for each table."
+        )
     estimates = [_read(result, k) for k, result in enumerate(results)]
     if len(estimates) < 2:
         raise ValueError(
@@ -241,12 +248,11 @@ def _warn_if_few(pooled: PooledResult) -> None:
 
 def _read(result: Any, k: int) -> _Estimate:
     if isinstance(result, tuple) and len(result) in (2, 3):
-        return _estimate(result[0], result[1], float(result[2]) if len(result) == 3 else np.inf, k)
+        return _estimate(result[0], result[1], result[2] if len(result) == 3 else None, k)
     if hasattr(result, "params") and callable(getattr(result, "cov_params", None)):
-        df = getattr(result, "df_resid", None)
-        return _estimate(result.params, result.cov_params(), np.inf if df is None else float(df), k)
+        return _estimate(result.params, result.cov_params(), getattr(result, "df_resid", None), k)
     if hasattr(result, "params_") and hasattr(result, "variance_matrix_"):
-        return _estimate(result.params_, result.variance_matrix_, np.inf, k)
+        return _estimate(result.params_, result.variance_matrix_, None, k)
     if isinstance(result, np.ndarray) or hasattr(result, "to_numpy"):
         return _predictions(result, k)
     if hasattr(result, "predict"):
@@ -268,24 +274,38 @@ def _predictions(result: Any, k: int) -> _Estimate:
             f"an analysis must return predictions that are numbers, of which there are means; got dtype {numbers.dtype} from table {k}. Return "
             "predict_proba(rows) for classes."
         )
-    flat = numbers.astype(np.float64).ravel()
-    return _estimate(flat, np.zeros(flat.shape), np.inf, k)
+    return _estimate(result if numbers.ndim == 1 else numbers.ravel(), np.zeros(numbers.size), None, k)
 
 
-def _estimate(values: Any, covariance: Any, df: float, k: int) -> _Estimate:
-    numbers = np.asarray(values, dtype=np.float64)
+def _estimate(values: Any, covariance: Any, df: Any, k: int) -> _Estimate:
+    try:
+        numbers, matrix = (np.asarray(part, dtype=np.float64) for part in (values, covariance))
+        df = np.inf if df is None else float(df)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"an analysis must return real numbers as estimates, covariance and degrees of freedom; got {cut(values)}, {cut(covariance)}, "
+            f"{cut(df)} from table {k} ({error}). Correct the tuple."
+        ) from None
     numbers = numbers.ravel(order="F") if numbers.ndim == 2 else np.atleast_1d(numbers)  # one column an equation
-    matrix = np.asarray(covariance, dtype=np.float64)
     variances = np.diag(matrix) if matrix.ndim == 2 else np.atleast_1d(matrix)
-    if numbers.ndim != 1 or variances.shape != numbers.shape:
+    if (
+        numbers.ndim != 1
+        or matrix.shape not in {(), numbers.shape, 2 * numbers.shape}
+        or variances.shape != numbers.shape
+    ):
         raise ValueError(
             f"an analysis must return estimates (k,) with a covariance (k, k) or variances (k,); got shapes {np.shape(values)} and "
             f"{np.shape(covariance)} from table {k}. Correct the pair."
         )
-    if not (np.isfinite(numbers).all() and np.isfinite(variances).all() and (variances >= 0).all()):
+    if not ((np.abs(numbers) <= _LARGEST).all() and np.isfinite(variances).all() and (variances >= 0).all()):
         raise ValueError(
-            f"an analysis must return finite estimates and variances of at least 0; got {cut(str(numbers))} with {cut(str(variances))} from "
-            f"table {k}. The model may not be identified: drop columns that repeat others."
+            f"an analysis must return finite estimates, at most {_LARGEST:g} in modulus, and variances of at least 0; got {cut(str(numbers))} "
+            f"with {cut(str(variances))} from table {k}. The model may not be identified: drop columns that repeat others."
+        )
+    if not df > 0:
+        raise ValueError(
+            f"an analysis must return degrees of freedom above 0, or none for infinite ones; got {df:g} from table {k}. A model of as many "
+            "coefficients as rows leaves none: fit fewer."
         )
     return _Estimate(_names_of(values, covariance, len(numbers)), numbers, variances, df)
 
@@ -299,5 +319,16 @@ def _names_of(values: Any, covariance: Any, n: int) -> list[str]:
 
 
 def analysed(analysis: Callable[[Any], Any], tables: Iterable[Any]) -> PooledResult:
-    """The same analysis of every table, pooled."""
-    return pool(analysis(table) for table in tables)
+    """The same analysis of every table, pooled; an error of the analysis says from which table it came."""
+    if not callable(analysis):
+        raise TypeError(
+            f"analysis must be a function of a completed table; got {cut(repr(analysis))} of type {type(analysis).__name__}. Pass a lambda."
+        )
+    results = []
+    for k, table in enumerate(tables):
+        try:
+            results.append(analysis(table))
+        except Exception as error:
+            error.add_note(f"The analysis of imputed table {k} raised this.")
+            raise
+    return pool(results)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, NamedTuple, NoReturn
 
 import narwhals.stable.v1 as nw
@@ -26,6 +28,7 @@ from lacunar.observed.sentinels import warn_of_sentinels
 KINDS = ("number", "whole", "boolean", "levels", "ordered", "date", "text", "empty")
 MOST_LEVELS = 50  # beyond which text names rows, or is free
 _NUMBERS = ("number", "whole", "date")
+_EXACT = 2**53  # whole numbers up to it are floats
 _LARGEST = 1e150  # squares of larger numbers overflow
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -271,6 +274,8 @@ def _values_of(column: Column, cells: NDArray[Any], unseen: dict[str, str]) -> V
     numbers = np.array([places.get(label, np.nan) for label in labels])
     missing = np.array([label == "" for label in labels])
     odd = np.flatnonzero(np.isnan(numbers) & ~missing)
+    if odd.size and column.kind == "boolean":
+        _refuse_kind(column, cells, int(odd[0]))
     if odd.size:
         unseen[column.name] = labels[odd[0]]
     return Values(numbers, missing)
@@ -300,7 +305,7 @@ def _number_values(column: Column, cells: NDArray[Any]) -> Values:
 
 
 def _refuse_kind(column: Column, cells: NDArray[Any], row: int) -> NoReturn:
-    wish = "dates" if column.kind == "date" else "numbers"
+    wish = {"date": "dates", "boolean": "booleans"}.get(column.kind, "numbers")
     raise ValueError(
         f"column {cut(column.name)!r} must hold {wish}, as in fit; got {cut(cells[row])!r} in row {row}. Convert it, or fit again."
     )
@@ -341,7 +346,33 @@ def _array_cells(cells: NDArray[Any], values: Floats, column: Column) -> NDArray
         return np.rint(values * 86_400e6).astype("timedelta64[us]").astype(cells.dtype)
     if kind in "SUT":
         return np.array([str(column.levels[int(place)]) for place in values]).astype(kind)
-    return (np.rint(values) if kind in "iu" else values).astype(cells.dtype)
+    values = _in_numbers(values, column)
+    if kind in "iu":
+        return np.array(_whole(values, np.iinfo(cells.dtype).bits, kind == "i"), dtype=cells.dtype)
+    return values.astype(cells.dtype)
+
+
+def _in_numbers(values: Floats, column: Column) -> Floats:
+    """Values for a type of numbers: levels that are numbers, rather than their places."""
+    if column.is_number or column.kind == "boolean":
+        return values
+    levels = [_like(level, 0.0) for level in column.levels]
+    if any(isinstance(level, str) for level in levels):
+        raise ValueError(
+            f"column {cut(column.name)!r} must hold levels, as in fit, {listed(column.levels)}; got a column of numbers. Convert it, or fit again."
+        )
+    return np.array(levels, dtype=np.float64)[values.astype(np.intp)]
+
+
+def _like(level: Any, example: Any) -> Any:
+    """A level; the number that its text says where `example`, a cell of the same column, is a number."""
+    if not isinstance(level, str) or not isinstance(example, Real):
+        return level
+    try:
+        number = float(level)
+    except ValueError:
+        return level
+    return int(number) if isinstance(example, Integral) and number.is_integer() else number
 
 
 def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats]], columns: list[Column]) -> Any:
@@ -351,7 +382,7 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
     for j, (rows, values) in cells.items():
         if not len(rows):
             continue
-        series = table[:, j] if len(rows) < len(table) else _able_to_hold(table[:, j], columns[j])
+        series = _able_to_hold(table[:, j], columns[j])
         natives = _frame_cells(series, values, columns[j])
         if is_pandas:  # in place, ten times as fast as column by column
             _set_cells(native, j, series, rows, natives)
@@ -361,7 +392,7 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
 
 
 def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives: Any) -> None:
-    if len(rows) == len(frame):
+    if series.to_native().dtype != frame.dtypes.iloc[j]:
         frame.isetitem(j, series.to_native())
     if hasattr(frame.dtypes.iloc[j], "fill_value"):  # pandas' sparse columns take no cells in place
         dense = frame.iloc[:, j].sparse.to_dense()
@@ -381,7 +412,11 @@ def _scattered(series: Any, rows: NDArray[np.intp], natives: Any) -> Any:
     places = np.arange(len(native))
     places[rows] = len(native) + np.arange(len(rows))
     cells = pa.chunked_array([*native.chunks, _arrow_cells(natives, native.type)], native.type)
-    filled = cells.unify_dictionaries().combine_chunks().take(places)
+    try:
+        filled = cells.unify_dictionaries().combine_chunks().take(places)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # of views of text, and levels that are null
+        listed_cells = cells.to_pylist()
+        filled = _arrow_cells([listed_cells[place] for place in places], native.type)
     return nw.from_native(pa.chunked_array([filled]), series_only=True)
 
 
@@ -400,15 +435,21 @@ def _arrow_cells(natives: Any, kind: Any) -> Any:
 
 
 def _in_units(natives: Any, series: Any) -> Any:
-    """Moments and durations as a series of the same type: polars would take microseconds for units of a column of others."""
-    if not series.dtype.is_temporal():
+    """Moments, durations and whole numbers as a series of the same type: polars would take microseconds for units of a column of
+    others, and the type of each whole number.
+    """
+    if not (series.dtype.is_temporal() or series.dtype.is_integer()):
         return natives
     return nw.new_series(series.name, natives, series.dtype, native_namespace=nw.get_native_namespace(series))
 
 
 def _able_to_hold(series: Any, column: Column) -> Any:
-    """The series; one without any value whose type cannot hold those of the column, in a type that can."""
+    """The series; one of categories with the levels that it lacks; one without any value whose type cannot hold those of the column, in
+    a type that can.
+    """
     dtype = series.dtype
+    if dtype in (nw.Categorical, nw.Enum) and not column.is_number:
+        return _with_levels(series, column)
     if dtype == nw.Object or series.null_count() < len(series):
         return series
     wanted: Any
@@ -425,13 +466,29 @@ def _able_to_hold(series: Any, column: Column) -> Any:
     return nw.new_series(series.name, [None] * len(series), wanted, native_namespace=nw.get_native_namespace(series))
 
 
+def _with_levels(series: Any, column: Column) -> Any:
+    """A series of categories that lacks no level of the column: those of `fit` first where they have an order."""
+    native, own = series.to_native(), _natives_of(series)
+    if not own or all(label_of(level) in own for level in column.levels):
+        return series
+    example = next(iter(own.values()))
+    levels = [own.get(label_of(level), _like(level, example)) for level in column.levels]
+    levels = list(dict.fromkeys([*levels, *own.values()] if column.kind == "ordered" else [*own.values(), *levels]))
+    if hasattr(native, "cat") and hasattr(native.cat, "set_categories"):
+        wider = native.cat.set_categories(levels)
+    else:
+        wider = native.cast(nw.get_native_namespace(series).Enum(levels))
+    return nw.from_native(wider, series_only=True)
+
+
 def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
     """Values as the type of a narwhals series takes them."""
     dtype = series.dtype
+    values = _in_numbers(values, column) if dtype.is_numeric() else values
     if dtype.is_float():
         return values.astype({"Float16": np.float16, "Float32": np.float32}.get(type(dtype).__name__, np.float64))
     if dtype.is_integer():
-        return np.rint(values).astype(np.int64)
+        return _whole(values, int(re.sub(r"\D", "", str(dtype))), dtype.is_signed_integer())
     if dtype.is_decimal():
         return _decimals(values, series.to_list())
     if dtype == nw.Duration:
@@ -444,16 +501,29 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
         return [moment.replace(tzinfo=UTC) if aware else moment for moment in moments]
     if dtype in (nw.Categorical, nw.Enum):
         natives = _natives_of(series)
-        return [natives.get(str(column.levels[int(place)]), column.levels[int(place)]) for place in values]
+        levels = [natives.get(label_of(level), level) for level in column.levels]
+        return [levels[int(place)] for place in values]
     return _plain_values(values, column, series.to_list())
+
+
+def _whole(values: Floats, bits: int, signed: bool) -> Any:
+    """Whole numbers within what a type of so many bits holds."""
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    if np.abs(values).max(initial=0.0) < _EXACT:
+        return np.clip(np.rint(values).astype(np.int64), max(low, -_EXACT), min(high, _EXACT))
+    return [min(max(int(value), low), high) for value in np.rint(values)]
 
 
 def _natives_of(series: Any) -> dict[str, Any]:
     """Levels of a column of categories as its type has them, by their labels."""
     categories = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
     # The Categories of polars are no collection: iterating them has no end.
-    levels = list(categories) if isinstance(categories, Collection) else []
-    return {label_of(plain): level for plain, level in zip(plain_cells(levels, series.name), levels, strict=True)}
+    return _by_label(list(categories) if isinstance(categories, Collection) else [], series.name)
+
+
+def _by_label(cells: list[Any], name: Any) -> dict[str, Any]:
+    """Cells as they came by what they say."""
+    return dict(zip(map(label_of, plain_cells(cells, name)), cells, strict=True))
 
 
 def _first_of(cells: list[Any]) -> Any:
@@ -487,14 +557,15 @@ def _plain_values(values: Floats, column: Column, cells: list[Any]) -> list[Any]
             last = 86_400_000_000 - 1  # microseconds of a day
             return [_moments(np.array([np.clip(np.rint(n * 3600e6), 0, last)]))[0].time() for n in numbers]
         return [timedelta(days=n) for n in numbers] if isinstance(example, timedelta) else numbers
-    return [column.levels[int(place)] for place in values]
+    natives = {} if example is None or type(example) in (str, bool) else _by_label(cells, column.name)
+    levels = [natives.get(label_of(level), _like(level, example)) for level in column.levels]
+    return [levels[int(place)] for place in values]
 
 
 def _decimals(values: Floats, cells: list[Any]) -> list[Decimal]:
-    """Values with as many decimals as the cells of their column have at most."""
-    exponents = [cell.as_tuple().exponent for cell in cells if isinstance(cell, Decimal) and cell.is_finite()]
-    places = -min((int(exponent) for exponent in exponents), default=0)
-    return [Decimal(f"{value:.{max(places, 0)}f}") for value in values]
+    """Values with as many decimals as the cells of their column have at most; of a column without cells as they are."""
+    exponents = [int(cell.as_tuple().exponent) for cell in cells if isinstance(cell, Decimal) and cell.is_finite()]
+    return [Decimal(f"{value:.{max(0, -min(exponents))}f}" if exponents else str(float(value))) for value in values]
 
 
 def _in_zone(moment: datetime, example: Any) -> datetime:
