@@ -19,7 +19,9 @@ def within_reach(body):
         lambda match: f'{match[0]} tabindex="0" role="region" aria-label="Table {next(numbers)}"', body
     )
     body = _THUMBNAIL.sub(r'\1 aria-label="\3"\2', body)
-    body = body.replace('role="doc-biblioentry"', 'role="listitem"')  # what a list must hold; docutils' role is deprecated
+    body = body.replace(
+        'role="doc-biblioentry"', 'role="listitem"'
+    )  # what a list must hold; docutils' role is deprecated
     body = re.sub(r'<math(?=[^>]* display="block")', '<math tabindex="0"', body)
     return _TABLE.sub(lambda match: _with_heads(match[0]), body)
 

@@ -54,7 +54,9 @@ def test_links_of_thumbnails_have_words():
 
 
 def test_a_list_of_references_holds_items():
-    references = '<div role="list" class="citation-list"><div class="citation" id="r1" role="doc-biblioentry"></div></div>'
+    references = (
+        '<div role="list" class="citation-list"><div class="citation" id="r1" role="doc-biblioentry"></div></div>'
+    )
     assert re.findall(r'role="([^"]*)"', markup.within_reach(references)) == ["list", "listitem"]
 
 
