@@ -417,16 +417,16 @@ def _told(learner: Learner, args: argparse.Namespace) -> Learner:
 
     if args.n_jobs == 0:
         raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
-    told = {"time_limit": args.time_limit or None, "n_jobs": args.n_jobs}
-    told = {name: value for name, value in told.items() if value is not None}
+    settings = {"time_limit": args.time_limit or None, "n_jobs": args.n_jobs}
+    settings = {name: value for name, value in settings.items() if value is not None}
     known = learner.make(0).get_params() if learner.ours else {}
-    for name in told:
+    for name in settings:
         if name not in known:
             option = f"--{name.replace('_', '-')}"
             raise UserError(
                 f"{option}: {learner.name} has no such setting. Leave it out, or take --learner lacunar.", 2
             )
-    return replace(learner, make=lambda seed: learner.make(seed).set_params(**told)) if told else learner
+    return replace(learner, make=lambda seed: learner.make(seed).set_params(**settings)) if settings else learner
 
 
 def _predict(args: argparse.Namespace) -> int:
@@ -555,8 +555,8 @@ def _predicted(args: argparse.Namespace, model: TableModel, table: Table) -> pd.
     if args.interval is not None and not 0 < args.interval < 1:
         raise UserError(f"--interval must be a level between 0 and 1; got {args.interval:g}.", 2)
     frame = table.frame
-    kept = dict.fromkeys(named(args.keep, list(frame.columns), table.source, "--keep"))
-    copied = frame if args.append else frame[[*kept]]
+    copied_names = dict.fromkeys(named(args.keep, list(frame.columns), table.source, "--keep"))
+    copied = frame if args.append else frame[[*copied_names]]
     name = model.target_ if model.target_ not in copied else f"{model.target_}_predicted"
     columns = {name: model.predict(frame)}
     if args.proba:

@@ -547,8 +547,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The number is -1 where the cell is missing, and `len(known)` for a category that `fit` never saw.
         """
         labels, place_of = as_labels(column.values), _Places(known)
-        found = {label: place_of(label) for label in set(labels)}
-        levels = np.array([found[label] for label in labels], dtype=np.intp)
+        levels_of = {label: place_of(label) for label in set(labels)}
+        levels = np.array([levels_of[label] for label in labels], dtype=np.intp)
         unseen = np.flatnonzero(levels == len(known))
         if unseen.size and self.handle_unknown == "error":
             raise ValueError(

@@ -64,7 +64,7 @@ def of_the_user(estimators: Any, taken: list[str]) -> list[Learner]:
     """Competitors of a user's own: estimators under the names of their classes, or a dict of them by name. Raises TypeError, ValueError."""
     named = estimators if isinstance(estimators, Mapping) else None
     items = [*named.items()] if named is not None else [(type(e).__name__, e) for e in estimators]
-    used, found = set(taken), []
+    used, learners = set(taken), []
     for name, estimator in items:
         if isinstance(estimator, type) or not all(
             hasattr(estimator, verb) for verb in ("fit", "predict", "get_params")
@@ -78,8 +78,8 @@ def of_the_user(estimators: Any, taken: list[str]) -> list[Learner]:
             )
         title = next(t for t in chain([name], (f"{name} {k}" for k in count(2))) if t not in used)
         used.add(title)
-        found.append(Learner(title, False, "an estimator of your own", partial(_copy, estimator), own=True))
-    return found
+        learners.append(Learner(title, False, "an estimator of your own", partial(_copy, estimator), own=True))
+    return learners
 
 
 def _copy(estimator: Any, seed: int) -> Any:

@@ -450,8 +450,8 @@ def _evidence(problem: Problem, columns: Sequence[int]) -> MaskEvidence:
         width = d + len(table.indicators.source)
         # A number or one of two classes, from not too many columns.
         target = target_numbers(problem.y[rows]) if len(problem.classes) in (0, 2) and width <= _FORESEEING else None
-        asked = np.isin(np.arange(d), columns)
-        return mask_evidence(table.table, target, generator(fixed_seed(None)), asked, table.indicators)
+        shown = np.isin(np.arange(d), columns)
+        return mask_evidence(table.table, target, generator(fixed_seed(None)), shown, table.indicators)
 
 
 def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:

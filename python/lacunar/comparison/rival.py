@@ -149,8 +149,8 @@ def fitted_as_told(model: Any, X: Any, y: Any, problem: Problem, rows: Any = sli
     """The model, fitted; one that has folds of its own is told the groups of the rows, or that they are in the order of time."""
     if problem.time is not None and isinstance(model, LacunarBase):
         model.set_params(cv=TimeSeriesSplit(_OWN_SPLITS))
-    told = {"groups": problem.units[rows]} if problem.groups is not None and isinstance(model, LacunarBase) else {}
-    return model.fit(X, y, **told)
+    grouping = {"groups": problem.units[rows]} if problem.groups is not None and isinstance(model, LacunarBase) else {}
+    return model.fit(X, y, **grouping)
 
 
 def _shortened(model: Any) -> str:

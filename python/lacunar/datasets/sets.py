@@ -103,13 +103,13 @@ def read_physionet(raw: Sequence[bytes]) -> Arrays:
     """Columns of measurements and the target of a prepared set of the PhysioNet/CinC Challenge 2012; empty cells are missing."""
     head, *rows = csv.reader(io.StringIO(gzip.decompress(raw[0]).decode()))
     table = np.array([[float(cell) if cell else np.nan for cell in row] for row in rows])
-    kept = [j for j, name in enumerate(head) if name not in PHYSIONET_OUTCOMES]
+    measured = [j for j, name in enumerate(head) if name not in PHYSIONET_OUTCOMES]
     return {
-        "X": table[:, kept],
+        "X": table[:, measured],
         "y": table[:, head.index(PHYSIONET_TARGET)].astype(np.int64),
         "targets": np.array([PHYSIONET_TARGET]),
         "tasks": np.array(["binary"]),
-        "feature_names": np.array([head[j] for j in kept]),
+        "feature_names": np.array([head[j] for j in measured]),
     }
 
 

@@ -494,8 +494,8 @@ def shrunk(model: LowRankGaussian, rows: Observed, steps: int, n_jobs: int | Non
     if not (rows.nnz and refinable(start)):
         return model
     table = in_parts(standardised(rows, model.mean))
-    few = rows.nnz**2 < FEW_PAIRS * rows.shape[0] * rows.shape[1] ** 2
-    starts = [start, zero_filled(start, table, n_jobs)] if few else [start]
+    sparse = rows.nnz**2 < FEW_PAIRS * rows.shape[0] * rows.shape[1] ** 2
+    starts = [start, zero_filled(start, table, n_jobs)] if sparse else [start]
     new = refined(starts, table, steps, centre=True, n_jobs=n_jobs)
     basis = (
         new.basis * (np.bincount(rows.indices, minlength=len(axes)) > 0)[:, None]

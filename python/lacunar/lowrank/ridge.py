@@ -257,8 +257,8 @@ def _out_of_fold(rows: Floats, targets: Floats, cuts: Sequence[Cut], penalties: 
     """For every penalty residuals (tested rows, q), predicted by what their cut learns from."""
     gram, product = rows.T @ rows, rows.T @ targets
     lacking = [left_out(cut, len(rows)) for cut in cuts]
-    few = min(map(len, lacking), default=0) < rows.shape[1]
-    whole = [_solver(gram, penalty) for penalty in penalties] if few else []
+    by_removal = min(map(len, lacking), default=0) < rows.shape[1]
+    whole = [_solver(gram, penalty) for penalty in penalties] if by_removal else []
     residuals = [
         _residuals_without(missing, rows, targets, gram, product, penalties, whole)[:, np.searchsorted(missing, test)]
         for (_, test), missing in zip(cuts, lacking, strict=True)

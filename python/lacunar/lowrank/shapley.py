@@ -78,13 +78,13 @@ def _exact(shown: Floats, covariance: Floats, own: Ints, q: int) -> Floats:
     """
     n, k = shown.shape
     residual = np.hstack([shown, np.zeros((n, q))])[None]  # (sets, n, columns to come and targets)
-    left = covariance[None]  # (sets, patterns, the same, the same)
+    remaining = covariance[None]  # (sets, patterns, the same, the same)
     for _ in range(k):
-        slope = left[:, :, :1, 1:] / np.maximum(left[:, :, :1, :1], _LEAST)
+        slope = remaining[:, :, :1, 1:] / np.maximum(remaining[:, :, :1, :1], _LEAST)
         swept = residual[:, :, 1:] - residual[:, :, :1] * slope[:, own, 0]
         residual = np.concatenate([residual[:, :, 1:], swept])
-        without = left[:, :, 1:, 1:]
-        left = np.concatenate([without, without - left[:, :, 1:, :1] * slope])
+        without = remaining[:, :, 1:, 1:]
+        remaining = np.concatenate([without, without - remaining[:, :, 1:, :1] * slope])
     expected = -residual.reshape(2**k, n * q)  # the targets' part of the residual is less than 0 by their expectation
     values = row_product(np.ascontiguousarray(expected.T), set_weights(k).T)
     return values.reshape(n, q, k).transpose(0, 2, 1)

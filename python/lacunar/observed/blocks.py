@@ -139,7 +139,7 @@ class _Writer:
             PRECISIONS.index(self.precision),
         )
         self.size, self.lost = self.size + size, self.lost + lost
-        labels, weights = (b"" if each is None else _as_npy(each) for each in (piece.labels, piece.weights))
+        labels, weights = (b"" if array is None else _as_npy(array) for array in (piece.labels, piece.weights))
         self.labels, self.weights = piece.labels is not None, piece.weights is not None
         sizes = (len(data) + len(labels) + len(weights), len(labels), len(weights))
         checks = (zlib.crc32(data.data), zlib.crc32(weights, zlib.crc32(labels)))

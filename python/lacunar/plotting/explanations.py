@@ -119,8 +119,8 @@ class WaterfallDisplay(Bars):
     def _steps(self) -> Floats:
         """What each bar adds, from the top."""
         values, order = self.explanation.values[0], self._order()
-        left = np.delete(values, order)
-        return np.append(values[order], left.sum()) if left.size else values[order]
+        others = np.delete(values, order)
+        return np.append(values[order], others.sum()) if others.size else values[order]
 
     def _names(self) -> list[str]:
         data, order = self.explanation.data[0], self._order()

@@ -196,10 +196,10 @@ class MissingnessReport:
         return hypertext.section("What foresees gaps", READ_AUC, hypertext.table_of(caption, heading, rows))
 
     def _foreseers(self, column: int) -> str:
-        found = [
+        foreseers = [
             f"{cut(self.columns[by])} {cut(sign)} ({auc:.2f})" for j, by, sign, auc, _ in self.foresight if j == column
         ]
-        return "; ".join(found)
+        return "; ".join(foreseers)
 
     def _of_the_target(self) -> str:
         if self.target_shift is None or self.target_p_value is None or self.sensitivity is None:
