@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import sklearn
 from sklearn.ensemble import (
     ExtraTreesRegressor,
@@ -15,6 +16,7 @@ from lacunar import LacunarClassifier, LacunarRegressor, _trees, load_model, sav
 from lacunar.kernels import RadialForm
 from lacunar.learner import trees
 from lacunar.learner.members import members_of
+from lacunar.learner.views import TableViews
 
 
 def table(n=80):
@@ -168,3 +170,18 @@ def test_a_complete_table_has_no_flags():
     X, y = table()
     model = LacunarRegressor(members=["linear"]).fit(np.nan_to_num(X), y)
     assert completed(model) == {"linear": "mean"}
+
+
+@pytest.mark.parametrize("rows_of", [np.asarray, sp.csr_array])
+def test_linear_members_read_skewed_columns_as_they_are_and_as_normal_scores(rows_of):
+    X = np.exp(1.5 * np.random.default_rng(0).normal(size=(1200, 2)))
+    for y in (np.log(X).sum(axis=1), X.sum(axis=1)):
+        model = LacunarRegressor(members=["linear"]).fit(rows_of(X[:300]), y[:300])
+        assert model.score(rows_of(X[300:]), y[300:]) > 0.99
+
+
+def test_columns_without_long_tails_are_shown_once():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=400), rng.uniform(size=400), rng.integers(0, 2, 400), np.full(400, 2.0)])
+    X[::3, 3] = np.nan
+    assert TableViews().fit_transform(X).Z.shape == (400, 4)

@@ -164,3 +164,13 @@ def test_no_worse_than_ridge_on_weak_signals():
         losses = [np.mean((model.predict(new) - truth) ** 2) / truth.var() for model in (ours, ridge)]
         behind.append(losses[0] - losses[1])
     assert np.mean(behind) < 0.005
+
+
+def test_one_row_far_out_does_not_decide_the_weights():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300)
+    good, poor = y + 0.3 * rng.normal(size=300), 0.3 * y + rng.normal(size=300)
+    y[0], good[0], poor[0] = 200.0, 0.0, 100.0
+    weights = LinearPool().fit([good[:, None], poor[:, None]], y[:, None]).weights_[0]
+    assert weights[1] < 0.1
+    assert 0.9 < weights[0] < 1.1

@@ -34,6 +34,7 @@ _FEW_ROWS_OF_NUMBERS = 1600.0  # the same of squared errors, where the weights' 
 _DOUBT = 2.0  # standard errors of the difference of two losses, behind by which a member still counts exp(-1/2)
 _SUM_PRECISION = 50.0  # of the sum of the weights about 1: few rows of a weak signal may ask for far more
 _INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
+_FAR, _LIMITED = 6.0, 5  # standard deviations, beyond which a row says less of weights, and how often they are computed
 _LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
 
 
@@ -166,8 +167,10 @@ def _least_squares(members: Floats, y: Floats, weight: Floats, groups: Ints | No
     """Weights (m,) >= 0 of the members' values (n, m) that minimise sum of squares / the best member's + the prior's two terms.
 
     The terms are s m |w - prior|^2 with s = 1 + 1600/n, and 50 (sum of w - 1)^2; of rows in groups n is the number of independent rows that tell as much.
+    Rows whose target or residual is beyond six standard deviations count less, so that none decides alone.
     """
     m = members.shape[1]
+    weight = _without_far(members - y[:, None], y, weight)
     losses = (members - y[:, None]) ** 2
     n = effective_number(losses, weight, groups)
     least = float(np.average(losses, axis=0, weights=weight).min())
@@ -178,6 +181,22 @@ def _least_squares(members: Floats, y: Floats, weight: Floats, groups: Ints | No
     design = np.vstack([members * roots, pull * np.eye(m), np.full((1, m), sum_pull)])
     weights: Floats = nnls(design, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight, groups), sum_pull])[0]
     return weights
+
+
+def _without_far(residuals: Floats, y: Floats, weight: Floats) -> Floats:
+    """Weights of rows less where their target, or the residual of the member that is mostly best, of (n, members), is far out."""
+    sizes = np.abs(residuals)
+    best = sizes[:, int(np.average(sizes, axis=0, weights=weight).argmin())]
+    less = weight * _say(best, weight) * _say(np.abs(y), weight)
+    return np.asarray(less / less.mean())
+
+
+def _say(sizes: Floats, weight: Floats) -> Floats:
+    """Huber's weights (1964) of sizes (n,): the limit over a size, 1 at most. The limit is six standard deviations of the sizes cut off at it."""
+    limit = np.inf
+    for _ in range(_LIMITED):
+        limit = _FAR * np.sqrt(np.average(np.minimum(sizes, limit) ** 2, weights=weight))
+    return np.divide(limit, sizes, out=np.ones(len(sizes)), where=sizes > limit)
 
 
 def prior_weights(losses: Floats, weight: Floats, groups: Ints | None = None) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, _num_samples
 
@@ -29,11 +30,14 @@ from lacunar.observed.sentinels import warn_of_sentinels
 
 MOST_LEVELS = 250  # of a category that trees split natively: their sets hold 256 bits
 _SHOWN_LEVELS = 60  # of a category that become columns of their own, the most frequent first
-_CLIP = 8.0  # standard deviations, beyond which a number says no more to kernels and linear models
+# Standard deviations, beyond which a number, and one of a skewed column, says no more to kernels and linear models.
+_CLIP, _LONG_CLIP = 8.0, 30.0
 _LARGEST = 1e15  # standard deviations, for trees in single precision
 _MOST_LATENT = 20  # coordinates that members read, the first of which explain most
 _LATENT_ROWS = 2**15  # whose latent coordinates are computed at once
 _FOLDS_OF_SAMPLES = 3
+_KNOTS = 128  # quantiles by which the values of a skewed column have normal scores
+_STRAIGHT = 0.8  # share of the variance of a column's normal scores that its values explain, below which it is skewed
 _SMALLEST_SD = 0.25  # of a category's column, so that a rare level does not outweigh all others
 _MOST_DRAWN = 32  # levels of training that a row with an unseen one is predicted with
 _UNSEEN = "predicted as the average over those that it saw"
@@ -49,7 +53,7 @@ class View(NamedTuple):
     Rows of a large training set are in single precision, all others in double.
     """
 
-    Z: Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
+    Z: Floats  # (n, p) standardised numbers, normal scores of skewed ones, and categories as 0/1, NaN where missing
     T: Floats  # (n, d) standardised numbers and levels of categories, NaN where missing
     latent: Floats | None = None  # (n, k)
 
@@ -252,6 +256,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         "levels_": Items(Array("i", ("l",), low=0, ascending=True), length="t", alike=False),
         "level_mean_": Items(floats("l"), length="t", alike=False),
         "level_scale_": Items(floats("l", low=1e-3), length="t", alike=False),
+        "knots_": Items(floats("k"), length="t", alike=False),
         "n_rows_": Number(whole=True, low=1),
     }
 
@@ -332,6 +337,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         self.levels_: list[NDArray[np.int64]] = []
         self.level_mean_: list[Floats] = []
         self.level_scale_: list[Floats] = []
+        self.knots_: list[Floats] = []  # standardised quantiles of skewed numbers; none of other columns
         for j, column in enumerate(columns):
             seen = column[~np.isnan(column)]
             shown = _shown_levels(seen) if self.categorical_[j] else np.zeros(0, dtype=np.int64)
@@ -341,6 +347,9 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             self.level_scale_.append(np.sqrt(2) * np.maximum(np.sqrt(shares * (1 - shares)), _SMALLEST_SD))
             if not self.categorical_[j]:
                 self.mean_[j], self.scale_[j] = _mean_and_scale(seen)
+            self.knots_.append(
+                np.zeros(0) if self.categorical_[j] else _knots(self._standardised(seen, self.mean_[j], self.scale_[j]))
+            )
 
     def transform(self, X: Any, remarks: Remarks | None = None) -> View:
         """Rows as the members see them. What is to be said of batches goes to `remarks`; without one it is said at once."""
@@ -370,7 +379,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def _of_sparse(self, table: Observed) -> View:
         rows = self.sparse_numbers(table, np.float64, _LARGEST)
         T = rows.to_dense() if len(self.kept_) else np.zeros((len(rows), 0))
-        return View(np.clip(T, -_CLIP, _CLIP) if len(self.kept_) else np.zeros((len(T), 1)), T)
+        return self.shown(T)
 
     def sparse_numbers(self, X: Any, dtype: Any = np.float32, largest: float = _CLIP) -> Observed:
         """Z of the rows of a sparse table, in which every column holds numbers, without its missing entries."""
@@ -399,7 +408,9 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     def _block(self, column: Floats, j: int) -> Floats:
         if not self.categorical_[j]:
-            return np.clip(column, -_CLIP, _CLIP)[:, None]
+            clip = _LONG_CLIP if len(self.knots_[j]) else _CLIP
+            numbers = np.clip(column, -clip, clip)
+            return np.column_stack([numbers, _normal_scores(column, self.knots_[j])])[:, : self._width(j)]
         open_ = np.isnan(column) | (column == self._n_levels(j))
         flags = np.where(open_[:, None], np.nan, column[:, None] == self.levels_[j])
         return np.clip((flags - self.level_mean_[j]) / self.level_scale_[j], -_CLIP, _CLIP)
@@ -467,7 +478,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.levels_[j][np.argmax(chances, axis=1)], dtype=np.float64)
 
     def _width(self, j: int) -> int:
-        return len(self.levels_[j]) if self.categorical_[j] else 1
+        return len(self.levels_[j]) if self.categorical_[j] else 1 + bool(len(self.knots_[j]))
 
     @property
     def places_(self) -> NDArray[np.intp]:
@@ -514,6 +525,27 @@ def _mean_and_scale(seen: Floats) -> tuple[float, float]:
     mean, scale = float(spread.mean[0]), float(scales_of(spread.mean, spread.deviation)[0][0])
     # Of subnormal numbers too few digits are left to tell them apart.
     return mean, scale if scale >= np.finfo(np.float64).tiny else 1.0
+
+
+def _knots(numbers: Floats) -> Floats:
+    """Quantiles of standardised numbers that are skewed or have long tails; none of others, whose normal scores say nothing new."""
+    knots = np.quantile(numbers, _shares(min(_KNOTS, len(numbers))), method="inverted_cdf")
+    scores = _normal_scores(numbers, knots)
+    straight = not np.ptp(scores) or np.corrcoef(numbers, scores)[0, 1] ** 2 >= _STRAIGHT
+    return np.zeros(0) if straight else knots
+
+
+def _shares(n_knots: int) -> Floats:
+    return np.asarray((np.arange(n_knots) + 0.5) / n_knots)
+
+
+def _normal_scores(numbers: Floats, knots: Floats) -> Floats:
+    """Normal scores of numbers among quantiles; equal quantiles share their mean, and what is beyond them has that of the last."""
+    if not len(knots):
+        return np.zeros(len(numbers))
+    values, place, counts = np.unique(knots, return_inverse=True, return_counts=True)
+    scores = np.bincount(place, ndtri(_shares(len(knots)))) / counts
+    return np.asarray(np.interp(numbers, values, scores))
 
 
 def _warn_of_dropped(encoder: TableEncoder, used: set[int]) -> None:
