@@ -38,10 +38,9 @@ class BoostedGaussian(RegressorMixin, TakesMissing):  # type: ignore[misc]
         "drawn_": floats("draws", "d"),
     }
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """From rows (n, d) with missing entries and numbers (n,). EM begins at the Gaussian that is there."""
-        start: GaussianRegressor = vars(self).get("gaussian_", GaussianRegressor(warm_start=True))
-        self.gaussian_ = start.fit(X, y)
+    def fit(self, X: Any, y: Any, gaussian: GaussianRegressor | None = None) -> Self:
+        """From rows (n, d) with missing entries and numbers (n,), and the `gaussian` fitted to them, where there is one."""
+        self.gaussian_ = GaussianRegressor().fit(X, y) if gaussian is None else gaussian
         self.n_features_in_ = self.gaussian_.n_features_in_
         self.drawn_ = self.gaussian_._drawn_rows(_PAIRS)
         residuals = np.asarray(y, dtype=np.float64) - self.gaussian_.predict(X)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy, deepcopy
+from itertools import repeat
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -53,11 +54,45 @@ _MEAN_OVER = 50  # residuals, evenly spaced among the sorted ones
 
 
 class TrainingRows(NamedTuple):
-    """What is known of training rows beside their entries."""
+    """Rows and targets of training, in which fold each of them is left out, and what is known of them."""
 
+    rows: Any  # (n, d)
+    target: Floats  # (n,)
     fold: Ints  # (n,)
     groups: Ints | None  # (n,)
     weights: Floats | None  # (n,)
+
+    def parts(self) -> Iterator[tuple[Any, Floats, Ints | None]]:
+        """All rows, their targets and groups, then those without each fold."""
+        yield self.rows, self.target, self.groups
+        for k in range(int(self.fold.max()) + 1):
+            inside = np.flatnonzero(self.fold != k)
+            yield (
+                _safe_indexing(self.rows, inside),
+                self.target[inside],
+                None if self.groups is None else self.groups[inside],
+            )
+
+    def gaussians(self) -> list[GaussianRegressor]:
+        """One of all rows, and one without each fold, where EM begins at the first."""
+        fitted: list[GaussianRegressor] = []
+        for rows, target, _ in self.parts():
+            start = deepcopy(fitted[0]) if fitted else GaussianRegressor(warm_start=True)
+            fitted.append(start.fit(rows, target))
+        return fitted
+
+    def boosted(self, gaussians: Sequence[GaussianRegressor]) -> Iterator[BoostedGaussian]:
+        """Trees on what each of the `gaussians` leaves of the target."""
+        for (rows, target, _), gaussian in zip(self.parts(), gaussians, strict=True):
+            yield BoostedGaussian().fit(rows, target, gaussian)
+
+
+class Base(NamedTuple):
+    """A model of all rows, then those without each fold, of a target that was transformed by a power."""
+
+    models: Iterable[Any]
+    power: TargetPower | None = None
+    gaussians: Sequence[GaussianRegressor] = ()  # which say how much of y a mask hides, where the models do not
 
 
 @whole_answers
@@ -227,72 +262,67 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         fold = group_folds(groups, len(target), self.cv, rng)
         self.encoder_ = encoder_of(rows)
         self.least_ = float(target.min()) if self.lower_bound == "observed" else self.lower_bound
-        bases = self._bases(target)
-        learned = any(self._learns_scale(base) for base, _ in bases.values())
-        tables = with_copies(rows, rng) if learned else [rows]
-        best: MaskConformalRegressor | None = None
-        least, means = np.zeros(0), {}
-        for name, (base, power) in bases.items():
+        training = TrainingRows(rows, target, fold, groups, weights)
+        own = self.method != "refit" or (self.estimator is not None and not self._learns_scale(self.estimator))
+        tables = [rows] if own else with_copies(rows, rng)
+        best, least, means = self, np.zeros(0), {}
+        for name, base in self._bases(training):
             one = copy(self)
-            own_tables = tables if self._learns_scale(base) else [rows]
-            scores = one._calibrate(base, power, own_tables, target, TrainingRows(fold, groups, weights))
+            scores = one._calibrate(base, tables, training)
             means[name] = float(scores[: len(target)].mean())
-            if best is None or _is_less(scores, least):
+            if len(means) == 1 or _is_less(scores, least):
                 best, least = one, scores
         self.__dict__.update(vars(best))
         self.interval_scores_ = means
         return self
 
-    def _bases(self, target: Floats) -> dict[str, tuple[Any, TargetPower | None]]:
-        """Estimators to choose from, the simplest first, and what the target is transformed by."""
+    def _bases(self, training: TrainingRows) -> Iterator[tuple[str, Base]]:
+        """What there is to choose from, the simplest first, with names."""
+        rows, target = training.rows, training.target
         if self.estimator is not None:
-            return {"given": (self.estimator, None)}
-        gaussian: Any = GaussianRegressor(warm_start=True)
+            models = (fit_with_groups(clone(self.estimator), *part) for part in training.parts())
+            numbers = None if _has_std(self.estimator) else training._replace(rows=numbers_of(rows, self.encoder_))
+            yield "given", Base(models, gaussians=() if numbers is None else numbers.gaussians())
+            return
+        gaussians = training.gaussians()
+        yield "Gaussian", Base(gaussians)
         if self.method == "cv+" or len(target) < _FEWEST_CHOOSING:
-            return {"Gaussian": (gaussian, None)}
-        bases: dict[str, tuple[Any, TargetPower | None]] = {
-            "Gaussian": (gaussian, None),
-            "boosted": (BoostedGaussian(), None),
-        }
+            return
+        yield "boosted", Base(training.boosted(gaussians))
         power = TargetPower().fit(target)
         if power.bends:
-            bases |= {f"{name}, power": (base, power) for name, (base, _) in bases.items()}
-        return bases
+            training = training._replace(target=power.transform(target))
+            gaussians = training.gaussians()
+            yield "Gaussian, power", Base(gaussians, power)
+            yield "boosted, power", Base(training.boosted(gaussians), power)
 
     def _learns_scale(self, base: Any) -> bool:
         """Whether scales are learned from residuals; else they are the standard deviations of the estimator itself."""
         own = _has_std(base) and not isinstance(base, BoostedGaussian)
         return self.method == "refit" and (self.masks == "any" or not own)
 
-    def _calibrate(
-        self, base: Any, power: TargetPower | None, tables: list[Any], y: Floats, of_rows: TrainingRows
-    ) -> Floats:
-        """Fit one base, to all rows and without each fold, and its scores. Returns interval scores out of fold (n,)."""
-        rows, self.power_, fold = tables[0], power, of_rows.fold
-        target = y if power is None else power.transform(y)
-        self.estimator_ = fit_with_groups(clone(base), rows, target, of_rows.groups)
-        self.gaussian_ = None if _has_std(base) else self._gaussian_of(GaussianRegressor(warm_start=True), rows, target)
-        mean, std = np.empty((2, len(tables), len(target)))
+    def _calibrate(self, base: Base, tables: list[Any], training: TrainingRows) -> Floats:
+        """Scores of a base, which this object takes over. Returns interval scores out of fold (n,)."""
+        self.power_, fold = base.power, training.fold
+        pairs = zip(base.models, base.gaussians or repeat(None), strict=False)
+        self.estimator_, self.gaussian_ = next(pairs)
         self.estimators_, self.gaussians_ = [], []
-        for k in range(self.cv):
-            inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            rows_inside, known = _safe_indexing(rows, inside), target[inside]
-            one = deepcopy(self.estimator_) if self.estimator is None else clone(base)
-            fit_with_groups(one, rows_inside, known, None if of_rows.groups is None else of_rows.groups[inside])
-            start = deepcopy(self.gaussian_)
-            gaussian = None if start is None else self._gaussian_of(start, rows_inside, known)
+        tables = tables if self._learns_scale(self.estimator_) else tables[:1]
+        mean, std = np.empty((2, len(tables), len(fold)))
+        for k, (model, gaussian) in enumerate(pairs):
+            outside = np.flatnonzero(fold == k)
             for t, table in enumerate(tables):
-                mean[t, outside], std[t, outside] = self._mean_and_std(_safe_indexing(table, outside), one, gaussian)
+                mean[t, outside], std[t, outside] = self._mean_and_std(_safe_indexing(table, outside), model, gaussian)
             if self.method == "cv+":
-                self.estimators_.append(one)
+                self.estimators_.append(model)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
-        return self._fit_scores(mean.ravel(), std.ravel(), tables, target, y, of_rows.weights)
+        return self._fit_scores(mean.ravel(), std.ravel(), tables, training)
 
-    def _fit_scores(
-        self, mean: Floats, std: Floats, tables: list[Any], target: Floats, y: Floats, weights: Floats | None
-    ) -> Floats:
+    def _fit_scores(self, mean: Floats, std: Floats, tables: list[Any], training: TrainingRows) -> Floats:
         """Scores of predictions out of fold of all tables; returns the interval scores of the rows that count."""
+        y, weights = training.target, training.weights
+        target = y if self.power_ is None else self.power_.transform(y)
         residuals = np.tile(target, len(tables)) - mean
         self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
         self.deviation_, sigma = None, std
@@ -303,17 +333,12 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             self.deviation_ = PredictiveDeviation().fit(*columns)
             sigma = sigma_out_of_fold(*columns, self.score_fold_)
         self.scores_ = self._scores_of(residuals / sigma, tables, weights)
-        n = len(mean) if self.masks == "any" else len(target)
+        n = len(mean) if self.masks == "any" else len(y)
         own = None if weights is None else np.tile(weights, n // len(y))
         ends = self._around(mean[:n], sigma[:n], n_missing[:n], own)
         low, high = skewed_intervals_at(np.array(self.level), ends).T
         scores = interval_scores(low, high, np.tile(y, n // len(y)), self.level)
         return scores if own is None else scores * own
-
-    def _gaussian_of(self, start: GaussianRegressor, rows: Any, target: Floats) -> GaussianRegressor:
-        """The model that tells how much of y a mask hides."""
-        start.fit(numbers_of(rows, self.encoder_), target)
-        return start
 
     def _standard(self, mean: Floats, std: Floats) -> tuple[Floats, Floats]:
         """Predictions in their own standard deviations, and variances, as `deviation_` takes them."""
