@@ -224,6 +224,17 @@ def test_what_was_paid_for_survives_a_failing_oracle():
     with pytest.raises(ValueError, match="got 1e\\+200 for attribute"):
         model.run(lambda indices: np.full(len(indices), 1e200), 10)
     assert model.n_told_ == 30
+    with pytest.raises(
+        ValueError, match=r"values of request .* must hold numbers; got 'a' in row 0 .* Answer with numbers"
+    ):
+        model.run(lambda indices: ["a"] * len(indices), 10)
+    for m in (-1, 1.5, "2"):
+        with pytest.raises(ValueError, match=f"m must be a whole number of at least 0; got {m!r}"):
+            model.run(oracle, m)
+    for cost in (-1, np.nan, None):
+        with pytest.raises(ValueError, match="max_cost must be a number of at least 0; got"):
+            model.run(oracle, 1, max_cost=cost)
+    assert model.n_told_ == 30
 
 
 def test_requests_may_be_given_up(tmp_path):

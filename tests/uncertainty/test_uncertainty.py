@@ -247,7 +247,11 @@ def test_quantiles_of_several_targets():
 def test_few_rows_have_infinite_quantiles():
     X, y = world(12)
     for name in ("wrapper", "wrapper, CV+", "learner"):
-        found = clone(QUANTILES[name]).fit(X, y).predict_quantiles(X, [0.01, 0.5, 0.99])
+        model = clone(QUANTILES[name]).fit(X, y)
+        with pytest.warns(UserWarning, match=r"ends of 12 of 12 rows .* level=0.99 needs 99 .* there are 12 in all"):
+            found = model.predict_quantiles(X, [0.01, 0.5, 0.99])
+        with pytest.warns(UserWarning, match=r"level=0.98 needs 49 .* Ask for a level nearer 0.5, or fit to"):
+            assert np.isinf(model.predict_interval(X, [0.98, 0.5])[:, 0]).all()
         assert (found[:, 0] == -np.inf).all()
         assert np.isfinite(found[:, 1]).all()
         assert (found[:, 2] == np.inf).all()
@@ -348,7 +352,8 @@ def test_no_end_lies_below_the_bound():
         np.testing.assert_array_equal(model.predict_interval(X), np.maximum(free.predict_interval(X), least))
         assert model.predict_quantiles(X, 0.01).min() == least
     few = MaskConformalRegressor(SLRMRegressor(2, random_state=0), method="cv+", cv=3, lower_bound=0).fit(X[:8], y[:8])
-    np.testing.assert_array_equal(few.predict_interval(X, 0.95), np.tile([0.0, np.inf], (200, 1)))
+    with pytest.warns(UserWarning, match="there are 8 in all"):
+        np.testing.assert_array_equal(few.predict_interval(X, 0.95), np.tile([0.0, np.inf], (200, 1)))
 
 
 def test_rows_too_few_for_a_tail_have_symmetric_intervals():
@@ -383,9 +388,15 @@ def test_wishes_that_cannot_be_met():
         MaskConformalRegressor().fit(X[:3], y[:3])
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         MaskConformalRegressor().fit(X, y).predict_interval(X, level=1)
-    with pytest.raises(ValueError, match="2 classes or more"):
-        MaskConformalClassifier().fit(X, np.ones(50, dtype=int))
-    assert np.isinf(MaskConformalRegressor().fit(X[:8], y[:8]).predict_interval(X, level=0.95)).all()
+    with pytest.raises(ValueError, match="2 classes or more; got 1 class, 'a'"):
+        MaskConformalClassifier().fit(X, ["a"] * 50)
+    fractions = np.r_[1.0, 2.0, 0.5, np.ones(47)]
+    with pytest.raises(ValueError, match=r"y must hold classes; got 0.5 in row 2. Take a regressor .* cut them"):
+        MaskConformalClassifier().fit(X, fractions)
+    with pytest.raises(ValueError, match=r"X must have rows and columns; got shape \(0, 8\)"):
+        missingness_report(X[:0])
+    with pytest.raises(ValueError, match=r"cost must be 8 numbers above 0, one a column; got shape \(1,\)"):
+        value_of_measuring(X, y, X, cost=2.0)
 
 
 @pytest.mark.parametrize("masks", ["natural", "any"])
@@ -477,8 +488,37 @@ def test_a_loop_takes_answers_in_any_order_and_refusals():
         dear.add([[1.0, 2.0]])
     with pytest.raises(ValueError, match="cost must be 8 numbers above 0"):
         MeasuringLoop(model, cost=[1.0, 0.0])
-    with pytest.raises(ValueError, match="budget must be above 0"):
-        MeasuringLoop(model, budget=0)
+    for budget, least in ((0, 0), (-1, 0), (np.nan, 0), ("three", 0), (None, 0), (3, "none"), (3, -1)):
+        with pytest.raises(ValueError, match="budget must be above 0 and least_value at least 0; got"):
+            MeasuringLoop(model, budget=budget, least_value=least)
+    with pytest.raises(TypeError, match="model must have value_of_measuring; got Ridge"):
+        MeasuringLoop(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("high", r"value of row 0, column \d, must hold numbers; got 'high' .* Answer with numbers, NaN"),
+        ([1.0, 2.0], r"value must be a number, or NaN .*; got \[1.0, 2.0\] for row 0, column \d. Pass NaN."),
+        (-np.inf, "got -inf for row 0"),
+        (1j, "value of row 0"),
+    ],
+)
+def test_answers_are_numbers(answer, message):
+    X, y = world(60)
+    loop = MeasuringLoop(GaussianRegressor().fit(X, y), budget=2)
+    loop.add(np.full((1, 8), np.nan))
+    with pytest.raises((ValueError, TypeError), match=message):
+        loop.run(lambda row, column: answer)
+    assert np.isnan(loop.rows_).all()
+    assert loop.spent_[0] == 0
+    for request in ("a", None, 1.5, [0]):
+        with pytest.raises(ValueError, match="request must be one that waits for its value; got"):
+            loop.tell(request, 1.0)
+    with pytest.raises(TypeError, match="measure must be a function of a row and a column; got 5"):
+        loop.run(5)
+    loop.run(lambda row, column: None)  # as any door reads it: not measured
+    assert np.isnan(loop.rows_).all()
 
 
 def test_a_loop_serves_the_one_learner():
@@ -780,10 +820,13 @@ def test_likelihood_ratios_carry_coverage_to_shifted_rows(method):
     model = MaskConformalRegressor(GaussianRegressor(), method=method, cv=3)
     low, high = model.fit(X, y).predict_interval(test).T
     assert np.mean((low <= target) & (target <= high)) < 0.8
-    low, high = model.fit(X, y, likelihood_ratio=ratio).predict_interval(test, likelihood_ratio=own).T
+    model.fit(X, y, likelihood_ratio=ratio)
+    with pytest.warns(UserWarning, match="of 2000 rows are infinite: .* more where likelihood_ratio is large"):
+        low, high = model.predict_interval(test, likelihood_ratio=own).T
     assert 0.84 < np.mean((low <= target) & (target <= high)) < 0.97
     rescaled = model.fit(X, y, likelihood_ratio=1024 * ratio)
-    np.testing.assert_array_equal(rescaled.predict_interval(test, likelihood_ratio=1024 * own)[:, 0], low)
+    with pytest.warns(UserWarning, match="of 2000 rows are infinite"):
+        np.testing.assert_array_equal(rescaled.predict_interval(test, likelihood_ratio=1024 * own)[:, 0], low)
     ones = model.fit(X, y, likelihood_ratio=np.ones(800)).predict_interval(test[:50])
     np.testing.assert_allclose(ones, model.fit(X, y).predict_interval(test[:50]))
     with pytest.raises(ValueError, match="fit was told of none"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._state import all_or_nothing, copied
 from lacunar._typing import Floats
-from lacunar.observed.door import as_array, as_observed
+from lacunar.observed.door import as_observed, read_answers
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
 
 Ints = NDArray[np.int64]
@@ -361,6 +361,7 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
             Takes the distinct attributes (at most `n_observed`,) of a new row, gives their values,
             NaN for a refusal.
         m : int
+            At least 0.
         max_cost : float, default=inf
             Checked against `spent_` before each row.
 
@@ -370,9 +371,15 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
+        ValueError
+            For `m` or `max_cost` below 0.
         Exception
             Whatever the oracle raises; the rows answered before are kept.
         """
+        if not isinstance(m, Integral) or m < 0:
+            raise ValueError(f"m must be a whole number of at least 0; got {m!r}. Pass how many rows to ask for.")
+        if not isinstance(max_cost, Real) or not max_cost >= 0:
+            raise ValueError(f"max_cost must be a number of at least 0; got {max_cost!r}. Pass what all rows may cost.")
         self._start()
         remaining = int(m)
         while remaining > 0 and self.spent_ < max_cost:
@@ -421,7 +428,7 @@ def _aligned(values: ArrayLike | Mapping[int, float], indices: Ints, number: int
                 f"values of request {number} must be of attributes {indices.tolist()}; got {sorted(unknown)}, too. Leave them out."
             )
         values = [values.get(int(i), np.nan) for i in indices]
-    answers = as_array(values, "values").astype(np.float64)
+    answers = read_answers(values, f"values of request {number}")
     if answers.shape != indices.shape:
         raise ValueError(
             f"values of request {number} must be {len(indices)} numbers, one an attribute; got shape {answers.shape}. "

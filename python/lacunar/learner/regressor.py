@@ -34,7 +34,7 @@ from lacunar.observed.door import (
     warn_if_unlabelled,
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
-from lacunar.uncertainty.conformal import Tail, check_levels, intervals_at, quantiles_at
+from lacunar.uncertainty.conformal import Tail, check_levels, intervals_at, quantiles_at, warn_of_infinite
 from lacunar.uncertainty.intervals import MaskConformalRegressor
 from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking, evenly
 
@@ -426,7 +426,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         for rows like those of training.
         """
         levels = check_levels(level)
-        return self._spread(X, lambda spread: spread.intervals(levels), by_value=True)
+        intervals = self._spread(X, lambda spread: spread.intervals(levels), by_value=True)
+        warn_of_infinite(intervals, levels, self._fewest_scores(), two_tails=True)
+        return intervals
 
     def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
         """Quantiles of the target that hold for what a row lacks: of rows that lack about as many
@@ -451,7 +453,13 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         of level .9 where residuals are symmetric, and follow a skewed target where they are not.
         """
         levels = check_levels(level)
-        return self._spread(X, lambda spread: spread.quantiles(levels), by_value=True)
+        quantiles = self._spread(X, lambda spread: spread.quantiles(levels), by_value=True)
+        warn_of_infinite(quantiles, levels, self._fewest_scores(), two_tails=False)
+        return quantiles
+
+    def _fewest_scores(self) -> int:
+        """Training rows with a residual out of fold, of the target that has fewest."""
+        return min(len(target.scores_.scores_) for targets in self.deviations_ for target in targets or [])
 
     def _spread(self, X: Any, answer: Callable[[Any], Floats], *, by_value: bool = False) -> Floats:
         """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...).

@@ -619,7 +619,7 @@ def greedy_values(covariance: Floats, d: int, target_weights: Floats, price: Flo
 
 def check_prices(cost: Any, n_columns: int) -> Floats:
     """What measuring an entry of each column costs, (n_columns,); None is 1."""
-    price = np.ones(n_columns) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
+    price = np.ones(n_columns) if cost is None else check_numbers(np.atleast_1d(cost), "cost", ensure_2d=False)
     if price.shape != (n_columns,) or not (price > 0).all():
         raise ValueError(
             f"cost must be {n_columns} numbers above 0, one a column; got shape {price.shape}, least "

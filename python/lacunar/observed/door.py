@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar._lock import reads
@@ -549,6 +550,25 @@ def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[
     values = numbers_of(as_array(values, name), Place(name))
     numbers: NDArray[np.float64] = check_array(values, dtype=np.float64, ensure_2d=ensure_2d, input_name=name)
     return numbers
+
+
+def read_answers(values: Any, name: str) -> NDArray[np.float64]:
+    """Measured numbers of any shape, NaN where they were refused."""
+    cells = numbers_of(
+        as_array(values, name), Place(name, remedy="Answer with numbers, NaN for what was not measured.")
+    )
+    return cells.astype(np.float64)
+
+
+def check_classes(labels: NDArray[Any]) -> None:
+    """ValueError for known labels (n,) that are numbers with fractions, or of another shape than classes are."""
+    fractions = np.flatnonzero(labels != np.floor(labels)) if labels.dtype.kind == "f" and labels.ndim == 1 else []
+    if len(fractions):  # begins with the words that scikit-learn's checks look for
+        raise ValueError(
+            f"Unknown label type: y must hold classes; got {labels[fractions[0]]:g} in row {fractions[0]}. Take a "
+            "regressor for numbers, or cut them into classes."
+        )
+    check_classification_targets(labels)
 
 
 def read_ids(values: Any, name: str) -> list[Hashable]:

@@ -78,6 +78,25 @@ def weighted_place(weight: Floats, level: float, own: Floats) -> Ints:
     return np.searchsorted(np.cumsum(weight) / (total + 1), level * ((total + own) / (total + 1)) - 1e-12)
 
 
+def rows_needed(level: float) -> int:
+    """Fewest scores that have a finite quantile."""
+    return int(np.ceil(level / (1 - level) - 1e-9))
+
+
+def warn_of_infinite(ends: Floats, levels: Floats, n_rows: int, *, two_tails: bool) -> None:
+    """Say where ends (m, ...) are infinite, because `n_rows` rows, or those that lack about as many entries, are too few
+    for the largest of the levels. `two_tails` says that levels are coverages; else they are shares below an end.
+    """
+    infinite = np.isinf(ends).reshape(len(ends), -1).any(axis=1)
+    if infinite.any():
+        level = float(np.max(levels if two_tails else np.maximum(levels, 1 - levels)))
+        warn_user(
+            f"ends of {infinite.sum()} of {len(ends)} rows are infinite: level={level:g} needs {rows_needed(level)} "
+            "calibration rows that lack about as many entries, and more where likelihood_ratio is large; there are "
+            f"{n_rows} in all. Ask for a level nearer 0.5, or fit to more rows."
+        )
+
+
 def warn_of_rare(classes: Any, n_rows: Ints, level: float) -> None:
     """Say which classes have too few rows (c,) for a quantile of their own."""
     rare = place(n_rows, level) > n_rows
@@ -85,9 +104,8 @@ def warn_of_rare(classes: Any, n_rows: Ints, level: float) -> None:
         named = ", ".join(
             f"{label!r} ({n})" for label, n in zip(np.asarray(classes)[rare].tolist(), n_rows[rare], strict=True)
         )
-        needed = int(np.ceil(level / (1 - level) - 1e-9))
         warn_user(
-            f"classes have fewer rows than the {needed} that level={level:g} needs for a quantile of their own: {named}. "
+            f"classes have fewer rows than the {rows_needed(level)} that level={level:g} needs for a quantile of their own: {named}. "
             "Sets may cover them far less often than asked. Pass condition='class', which puts them into every set, or "
             "give more rows of them."
         )

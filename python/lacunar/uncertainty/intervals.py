@@ -32,6 +32,7 @@ from lacunar.uncertainty.conformal import (
     quantiles_at,
     quantiles_of_rows,
     skewed_intervals_at,
+    warn_of_infinite,
 )
 from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
 from lacunar.uncertainty.masks import (
@@ -400,10 +401,13 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         -------
         intervals : ndarray of shape (m, 2), or (m, levels, 2) for a sequence of levels
             Lower and upper ends. Each tail is calibrated apart, so that a skewed target has skewed
-            intervals; ends are infinite where training rows are too few for the level.
+            intervals; ends are infinite where training rows are too few for the level, as a warning
+            says.
         """
         levels = check_levels(self.level if level is None else level)
-        return skewed_intervals_at(levels, self._ends(X, likelihood_ratio))
+        intervals = skewed_intervals_at(levels, self._ends(X, likelihood_ratio))
+        warn_of_infinite(intervals, levels, self._n_scores, two_tails=True)
+        return intervals
 
     def predict_quantiles(
         self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9), likelihood_ratio: Any = None
@@ -423,9 +427,17 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         -------
         quantiles : ndarray of shape (m, levels), or (m,) for one float
             None is below that of a smaller level. Those of .05 and .95 are the ends of the interval
-            of level .9; infinite where training rows are too few for the level.
+            of level .9; infinite where training rows are too few for the level, as a warning says.
         """
-        return quantiles_at(check_levels(level), self._ends(X, likelihood_ratio))
+        levels = check_levels(level)
+        quantiles = quantiles_at(levels, self._ends(X, likelihood_ratio))
+        warn_of_infinite(quantiles, levels, self._n_scores, two_tails=False)
+        return quantiles
+
+    @property
+    def _n_scores(self) -> int:
+        """Of rows as they came."""
+        return int((~self.scores_.copied_).sum())
 
     def _ends(self, X: Any, likelihood_ratio: Any) -> End:
         """Ends of the intervals of rows, as a function of level, tail of the scores and side."""

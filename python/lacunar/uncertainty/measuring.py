@@ -5,7 +5,7 @@ rows; `MeasuringLoop`: buying by it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import check_prices
 from lacunar.observed import Observed
-from lacunar.observed.door import read_target, validate_X
+from lacunar.observed.door import read_answers, read_target, validate_X
 from lacunar.uncertainty.class_gaussians import ClassGaussians
 from lacunar.uncertainty.masks import encoder_of, numbers_of
 
@@ -212,9 +212,15 @@ class MeasuringLoop(WholeCopies):
 
     def __init__(self, model: Any, *, budget: float = 3, cost: Any = None, least_value: float = 0) -> None:
         check_is_fitted(model)
+        if not hasattr(model, "value_of_measuring"):
+            raise TypeError(
+                f"model must have value_of_measuring; got {model!r}. Pass a GaussianRegressor, a LacunarRegressor or a "
+                "LacunarClassifier, or begin with MeasuringLoop.from_rows."
+            )
         d = int(model.n_features_in_)
         self.cost = check_prices(cost, d)
-        if not budget > 0 or not least_value >= 0:
+        numbers = isinstance(budget, Real) and isinstance(least_value, Real)
+        if not numbers or not budget > 0 or not least_value >= 0:
             raise ValueError(
                 f"budget must be above 0 and least_value at least 0; got {budget!r} and {least_value!r}. Pass what a "
                 "row may cost."
@@ -316,16 +322,16 @@ class MeasuringLoop(WholeCopies):
             For a row that waits for no answer, another column than the one asked for, an infinite
             value; nothing has changed.
         """
-        row = request.row if isinstance(request, Measurement) else int(request)
-        pending = self.pending_.get(row)
+        row = request.row if isinstance(request, Measurement) else request
+        pending = self.pending_.get(int(row)) if isinstance(row, Integral) else None
         if pending is None or (isinstance(request, Measurement) and request != pending):
             raise ValueError(
                 f"request must be one that waits for its value; got {request!r}. Call ask() for a new one."
             )
-        measured = float(value)
-        if np.isinf(measured):
+        measured = read_answers(value, f"value of row {row}, column {pending.column},")
+        if measured.ndim or np.isinf(measured):
             raise ValueError(
-                f"value must be a number, or NaN where it could not be measured; got {measured} for row {row}, column "
+                f"value must be a number, or NaN where it could not be measured; got {value!r} for row {row}, column "
                 f"{pending.column}. Pass NaN."
             )
         if np.isnan(measured):
@@ -348,6 +354,8 @@ class MeasuringLoop(WholeCopies):
         -------
         self
         """
+        if not callable(measure):
+            raise TypeError(f"measure must be a function of a row and a column; got {measure!r}. Pass what measures.")
         while self.pending_ or self.ask():
             for request in list(self.pending_.values()):
                 self.tell(request, measure(request.row, request.column))

@@ -122,6 +122,8 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     (True, array([nan, 0.9, nan]))
     """
     table, names, levels, indicators = numbered(X)
+    if not table.size:
+        raise ValueError(f"X must have rows and columns; got shape {table.shape}. Pass a table of at least one row.")
     offsets = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
     target = None if y is None else target_numbers(y)
     check_consistent_length(table, target)

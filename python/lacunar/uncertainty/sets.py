@@ -10,14 +10,13 @@ from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import ScoreMixin, read_groups, read_target
+from lacunar.observed.door import ScoreMixin, check_classes, read_groups, read_target
 from lacunar.observed.rules import LABELS, Rule
 from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level, warn_of_rare
 from lacunar.uncertainty.masks import (
@@ -152,11 +151,13 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         """
         rows = readable_rows(self, X, reset=True)
         target = read_target(y).values
-        check_classification_targets(target)
+        check_classes(target)
         check_consistent_length(rows, target)
         self.classes_, y_encoded = np.unique(target, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must have 2 classes or more; got 1 class, {self.classes_[0]!r}. Give rows of another.")
+            raise ValueError(
+                f"y must have 2 classes or more; got 1 class, {self.classes_.tolist()[0]!r}. Give rows of another."
+            )
         groups = read_groups(groups, len(target), np.arange(len(target)))
         weights = self._read_ratios(likelihood_ratio, len(target))
         rng = generator(fixed_seed(self.random_state))
