@@ -473,6 +473,20 @@ def test_a_rating_teaches_all_thresholds():
         assert -np.log(p).mean() < 0.97 * alone.loss
 
 
+@pytest.mark.parametrize("name", ["nothing", "features", "one graph"])
+def test_a_threshold_keeps_few_experts_beside_the_share(name):
+    """What costs, a refit of many experts and links of shared ids, is paid once a rating and not once a threshold."""
+    i, j, _ = stream()
+    model = OnlineMatrixClassifier(*SIDES[name], thresholds="auto").fit((i, j), 1 + (i + j) % 4)
+    share, *single = model._engine.pools
+    assert len({pool.hedged for pool in single}) == 1
+    assert {"lower threshold", "share of thresholds"} < set(model.expert_names_)
+    assert len(model.expert_names_) == single[0].hedged == model.expert_weights_.shape[1]
+    of_one = OnlineMatrixClassifier(*SIDES[name]).fit((i, j), (i + j) % 2)
+    assert share.hedged > len(of_one.expert_names_) > single[0].hedged
+    np.testing.assert_allclose(model.expert_weights_.sum(axis=1), 1)
+
+
 def test_thresholds_may_be_cut_and_saved_anywhere(tmp_path):
     i, j, _ = stream()
     stars = 1 + (i + j) % 4

@@ -57,7 +57,8 @@ class OnlineMatrixClassifier(PairClassifier):
     Notes
     -----
     With several thresholds a pool of its own learns which share of them a pair reaches, and its
-    answer is one more expert at every threshold: a rating teaches all of them. Experts are
+    answer is one more expert at every threshold, beside few that a threshold keeps for itself: a
+    rating teaches all of them. Experts are
     majorities, biases, low rank, features, neighbours, and products of the modes of rows and
     columns where both are graphs or kernels, mixed and hedged in log loss. The pool's log loss
     exceeds that of its best expert by at most log E + log(T + 1) over T trials, and that of the

@@ -43,6 +43,11 @@ _MODEL = {
     "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "sweeps": 8,
     "mirrored": False, "linked": False, "products": False,
 }  # fmt: skip
+# Of several thresholds: experts that the pool of their share has beside all others; those of the pool of one threshold;
+# and those that are other pools' answers.
+_SHARE = {"cautious rank 5": _MODEL | {"rank": 5, "doubt": 1.0, "sweeps": 6}}
+_THRESHOLD = ("recent biases", "cautious rank 2", "recent features", "fast rank 5")
+_OUTSIDE = ("lower threshold", "share of thresholds")
 
 
 def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: bool) -> dict[str, dict[str, Any]]:
@@ -306,18 +311,22 @@ class PoolModel(PairModel):
         features = any(side.d for side in self.side_features)
         products = all(side.has_modes for side in self.side_features)
         experts = bilinear_experts(features=features, products=products, same=self._same, shared_ids=self._shared_ids)
-        options = {
-            **_RULE,
-            "extra": 2 if n_tasks > 1 else 0,
-            "same": self._same,
-            "shared_ids": self._shared_ids,
-            "bilinear": list(experts.values()),
-        }
         self._sizes = self._sizes_now()
         tables = [side.plain(0, size) for side, size in zip(self.side_features, self._sizes, strict=True)]
-        self._trials = [n_tasks, *[1] * n_tasks] if n_tasks > 1 else [1]
-        self.pools = [_core.PairPool(options | {"trials": trials}, *tables) for trials in self._trials]
-        self.task_pools = self.pools[-n_tasks:]
+        options = {"extra": 0, "same": self._same, "shared_ids": self._shared_ids}
+
+        def pool(experts: dict[str, dict[str, Any]], options: dict[str, Any], trials: int = 1) -> _core.PairPool:
+            options = _RULE | options | {"trials": trials, "bilinear": list(experts.values())}
+            return _core.PairPool(options, *tables)
+
+        outside: Sequence[str] = ()
+        self.pools, self._trials = [], [1] * n_tasks
+        if n_tasks > 1:  # the answer of the share's pool stands for most experts at every threshold
+            self.pools, self._trials = [pool(experts | _SHARE, options, n_tasks)], [n_tasks, *self._trials]
+            experts, outside = {name: experts[name] for name in _THRESHOLD if name in experts}, _OUTSIDE
+            options = {"extra": len(outside), "same": False, "shared_ids": False}
+        self.task_pools = [pool(experts, options) for _ in range(n_tasks)]
+        self.pools += self.task_pools
         self._directions = [side.n_directions for side in self.side_features]  # that the pools know of
         self._named = [len(table.number) for table in self._tables]
         self._mirror(self._tables[0].number)
@@ -339,7 +348,7 @@ class PoolModel(PairModel):
             *votes,
             *experts,
             "same pair",
-            *(["lower threshold", "share of thresholds"] if n_tasks > 1 else []),
+            *outside,
             "mixture",
             "mixture by counts",
         ]
@@ -424,13 +433,12 @@ class PoolModel(PairModel):
 
     def outside_odds(self, k: int, p: Floats) -> Floats:
         """Log-odds (n, E) of experts from outside the core in pool k, from the answers (pools, n) of those before it:
-        where tasks are several the lower threshold, then the share of thresholds; nan where there is none.
+        of a threshold's pool the lower threshold, nan for the lowest, and the share; the first pool has none.
         """
-        if len(self.pools) == 1:
+        if k == 0:
             return np.empty((p.shape[1], 0))
         lower = _log_odds(p[k - 1]) if k > 1 else np.full(p.shape[1], np.nan)
-        share = _log_odds(p[0]) if k > 0 else np.full(p.shape[1], np.nan)
-        return np.column_stack([lower, share])
+        return np.column_stack([lower, _log_odds(p[0])])
 
     # -- learning
     # -------------------------------------------------------------------------------------------------------
@@ -542,12 +550,7 @@ class PoolModel(PairModel):
         labels, path = state["seen_labels"], state["path"]
         if labels.dtype != np.int8 or labels.shape != (n,) or not np.isin(labels, range(-trials, trials + 1, 2)).all():
             raise ValueError(f"labels of a state must be {n} sums of {trials} signs; they are not. Take it again.")
-        if (
-            path.dtype != np.float64
-            or path.ndim != 1
-            or path.size % (1 + len(self.names))
-            or not np.isfinite(path).all()
-        ):
+        if path.dtype != np.float64 or path.ndim != 1 or path.size % (1 + pool.hedged) or not np.isfinite(path).all():
             raise ValueError("the path of weights must be finite rows; it is not. Take the state again.")
 
 
