@@ -129,14 +129,13 @@ void SharedIds::features(Index a, Index b, double* f) {
   std::fill(f, f + kFeatures, 0);
   f[0] = 1;
   if (a < 0 || b < 0) return;
-  Links &of_a = links_[static_cast<std::size_t>(a)], &of_b = links_[static_cast<std::size_t>(b)];
-  int met[4][4] = {};  // others in common by their labels of either
-  for (auto p = of_a.others.begin(), q = of_b.others.begin(); p != of_a.others.end() && q != of_b.others.end();) {
-    const Index u = p->id, v = q->id;
-    met[p->labels][q->labels] += u == v;
-    p += u <= v;
-    q += v <= u;
-  }
+  const Links &of_a = links_[static_cast<std::size_t>(a)], &of_b = links_[static_cast<std::size_t>(b)];
+  mark_.resize(links_.size(), 0);
+  for (const Link& link : of_a.others) mark_[static_cast<std::size_t>(link.id)] = link.labels;
+  int met[4][4] = {};  // others of b by their labels at a, 0 for none, and at b
+  for (const Link& link : of_b.others) ++met[mark_[static_cast<std::size_t>(link.id)]][link.labels];
+  const int labels = mark_[static_cast<std::size_t>(b)];
+  for (const Link& link : of_a.others) mark_[static_cast<std::size_t>(link.id)] = 0;
   double common[2][2];
   for (const int x : {0, 1})
     for (const int y : {0, 1})
@@ -144,8 +143,6 @@ void SharedIds::features(Index a, Index b, double* f) {
   f[1] = std::log1p(common[1][1]);
   f[2] = std::log1p(common[0][1] + common[1][0]);
   f[3] = std::log1p(common[0][0]);
-  const auto link = of_a.find(b);
-  const int labels = link == of_a.others.end() || link->id != b ? 0 : link->labels;
   f[4] = (labels >> 1) - (labels & 1);
   const auto size_a = static_cast<double>(of_a.count[1]), size_b = static_cast<double>(of_b.count[1]);
   f[5] = .5 * (std::log1p(size_a) + std::log1p(size_b)) - 1;

@@ -86,6 +86,7 @@ class SharedIds {
     std::vector<Link>::iterator find(Index id);
   };
   std::vector<Links> links_;  // of a number
+  std::vector<int> mark_;     // of a number: its labels at the vertex asked about; all 0 between calls
 };
 
 // Numbers that learning changes, beside those of the bilinear models.
