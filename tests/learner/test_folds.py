@@ -3,14 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, RepeatedStratifiedKFold
 
 import lacunar
+from lacunar._cuts import cuts_among
 from lacunar._random import generator
 from lacunar.comparison import load_problem
 from lacunar.comparison.schedule import make_splits
 from lacunar.learner import LacunarClassifier, LacunarRegressor
-from lacunar.learner.base import Target
+from lacunar.learner.base import Table, Target
 from lacunar.learner.folds import even_folds, repeats, rows_of, units_of
 
 RNG = np.random.default_rng(0)
@@ -177,7 +178,30 @@ def test_number_of_folds(n, cv, expected):
     """Three by default, five of few rows, and no more than there are rows."""
     model = LacunarRegressor(cv=cv)
     model.seed_ = 0
-    cuts, independent = model._cuts(np.arange(n), n, np.arange(n), Target(None, np.zeros((n, 1)), 0, None))
+    table, target = Table.of(np.zeros((n, 1))), Target(None, np.zeros((n, 1)), 0, None)
+    cuts, independent = model._cuts(np.arange(n), table, np.arange(n), target)
     assert independent
     assert len(cuts) == expected
     assert np.array_equal(np.sort(np.concatenate([test for _, test in cuts])), np.arange(n))
+
+
+@pytest.mark.parametrize(
+    "cv", [None, KFold(4), list(KFold(4).split(np.zeros(90)))], ids=["folds", "splitter", "splits"]
+)
+@pytest.mark.parametrize("make", [LacunarClassifier, LacunarRegressor])
+def test_rows_of_weight_zero_are_as_if_they_were_not_there(make, cv):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(90, 3)), columns=list("abc")).mask(rng.random((90, 3)) < 0.2)
+    X["d"] = rng.choice(["x", "y"], 90)
+    y = (np.nan_to_num(X["a"]) + (X["d"] == "x") > 0.5).astype(float)
+    weight = rng.integers(0, 3, 90)
+    counted = weight > 0
+    others = X.copy()
+    others.loc[~counted, ["a", "d"]] = 1e6, "z"
+    members = {"members": ["gaussian", "boosting"]}
+    model = make(cv=cv, **members).fit(others, np.where(counted, y, 7.0), sample_weight=weight)
+    if isinstance(cv, list):
+        cv = cuts_among(cv, np.flatnonzero(counted), 90)
+    without = make(cv=cv, **members).fit(X[counted], y[counted], sample_weight=weight[counted])
+    answers = [getattr(m, "predict_proba", m.predict)(X) for m in (model, without)]
+    np.testing.assert_allclose(*answers, rtol=1e-9)

@@ -72,10 +72,11 @@ _HIDDEN_SHARE, _SETTLING_STEPS = 0.75, 3
 
 
 class Table(NamedTuple):
-    """A table of any kind, from which rows can be taken."""
+    """A table of any kind, from which rows can be taken; rows of weight 0 are in it, and do not count."""
 
     X: Any
     n: int
+    counted: Ints  # rows of a weight above 0, in ascending order
 
     @classmethod
     def of(cls, X: Any) -> Table:
@@ -88,7 +89,7 @@ class Table(NamedTuple):
         if not (hasattr(X, "shape") or hasattr(X, "columns")):
             array = as_array(X)
             X = np.asarray(X, dtype=object) if array.dtype.kind in "US" else array  # numbers beside text stay numbers
-        return cls(X, _num_samples(X))
+        return cls(X, _num_samples(X), np.arange(_num_samples(X)))
 
     @property
     def columns(self) -> int:
@@ -180,10 +181,11 @@ class LacunarBase(Explains, TakesMissing):
         thread_count(self.n_jobs)  # refuses what is no number of threads before anything is learned
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
-        part = self._part(None, table.n, min(self._most_rows(table.columns), _VIEWED))
+        most = min(self._most_rows(table.columns), _VIEWED)
+        part = table.counted[self._part(None, len(table.counted), most)]
         self.views_ = TableViews(sparse_missing=self.sparse_missing)
         view = self.views_.fit_transform(
-            table.take(part), lambda shown: self._learned_from(part, table.n, shown, rows, target)
+            table.take(part), lambda shown: self._learned_from(part, table, shown, rows, target)
         )
         self.n_features_in_ = self.views_.encoder_.n_features_in_
         names = getattr(self.views_.encoder_, "feature_names_in_", None)
@@ -197,15 +199,15 @@ class LacunarBase(Explains, TakesMissing):
         self.masks_ = MaskComparison().fit(view.T, self.seed_)
         self.posterior_ = self._posterior(view.Z, None if weight is None else weight[part])
         self._warn_of_no_posterior()
-        return view if len(part) == table.n else None
+        return view.among(part, table.n) if len(part) == len(table.counted) else None
 
-    def _learned_from(self, part: Ints, n: int, view: View, rows: Ints, target: Target) -> LearnedFrom:
+    def _learned_from(self, part: Ints, table: Table, view: View, rows: Ints, target: Target) -> LearnedFrom:
         """Targets and folds of a part of the table, which the view shows, where `rows` of the table have a target."""
-        place = np.full(n, -1)
+        place = np.full(table.n, -1)
         place[part] = np.arange(len(part))
         among = np.flatnonzero(place[rows] >= 0)
         places, of_part = place[rows[among]], target.take(among)
-        cuts = self._cuts_of_part(rows[among], n, view.take(places).T, of_part) if len(among) else []
+        cuts = self._cuts_of_part(rows[among], table, view.take(places).T, of_part) if len(among) else []
         Y, weight = np.full((len(part), target.Y.shape[1]), np.nan), np.ones(len(part))
         groups = None if of_part.groups is None else np.full(len(part), -1)
         Y[places] = of_part.Y
@@ -214,14 +216,14 @@ class LacunarBase(Explains, TakesMissing):
         if groups is not None and of_part.groups is not None:
             groups[places] = of_part.groups
         in_part = [(places[train], places[test]) for train, test in cuts]
-        return LearnedFrom(Y, weight, in_part, self.seed_, groups, honest=len(part) == n)
+        return LearnedFrom(Y, weight, in_part, self.seed_, groups, honest=len(part) == len(table.counted))
 
-    def _cuts_of_part(self, rows: Ints, n: int, T: Floats, target: Target) -> list[Cut]:
+    def _cuts_of_part(self, rows: Ints, table: Table, T: Floats, target: Target) -> list[Cut]:
         """Cuts of some rows by which columns of text are judged: those of the members, or of many rows a few folds."""
         units = units_of(T) if target.groups is None else units_in(target.groups)
         if len(rows) > MOST_FOLDED:
             return cuts_of(even_folds(target.labels, units, _FOLDS, self.seed_), len(rows))
-        return self._cuts(rows, n, units, target)[0]
+        return self._cuts(rows, table, units, target)[0]
 
     def _posterior(self, Z: Floats, weight: Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
@@ -518,8 +520,8 @@ class LacunarBase(Explains, TakesMissing):
         """Weights of the rows, None where all are equal."""
         return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
-    def _cuts(self, rows: Ints, n: int, units: Ints, target: Target) -> tuple[list[Cut], bool]:
-        """Cuts of the kept rows, and whether those are independent; a splitter counts all n rows of the table.
+    def _cuts(self, rows: Ints, table: Table, units: Ints, target: Target) -> tuple[list[Cut], bool]:
+        """Cuts of the kept rows, and whether those are independent; a splitter splits all rows of the table that count.
 
         Of a number of folds groups, or else copies of a row, share one, whose numbers are `units`; of many rows one part is held out.
         """
@@ -534,16 +536,19 @@ class LacunarBase(Explains, TakesMissing):
             )
             return cuts_of(folds, len(rows)), target.groups is None and repeats(units) <= _FEW_COPIES * len(rows)
         known = target.Y[:, 0] if target.labels is None else target.labels
-        whole = np.zeros(n, dtype=known.dtype)
+        whole = np.zeros(table.n, dtype=known.dtype)
         whole[rows] = known
         groups = None
         if target.groups is not None:
-            groups = np.zeros(n, dtype=np.intp)
+            groups = np.zeros(table.n, dtype=np.intp)
             groups[rows] = target.groups
-        return self._checked_cuts(self._splits(whole, groups, labels=target.labels is not None), rows, n), False
+        # Splits that are given number all rows of the table.
+        among = table.counted if hasattr(self.cv, "split") else np.arange(table.n)
+        splits = self._splits(whole[among], None if groups is None else groups[among], labels=target.labels is not None)
+        return self._checked_cuts([(among[train], among[test]) for train, test in splits], rows, table.n), False
 
     def _splits(self, y: NDArray[Any], groups: Ints | None, *, labels: bool) -> list[Cut]:
-        """What a splitter makes of all rows of the table."""
+        """What a splitter makes of rows."""
         splitter = check_cv(self.cv, y, classifier=labels)
         try:
             splits = list(splitter.split(np.zeros((len(y), 1)), y, groups))
@@ -655,7 +660,7 @@ class LacunarBase(Explains, TakesMissing):
         remarks.warn()
         copies_of = completed.T if came is None else came.T
         units = units_of(copies_of) if target.groups is None else units_in(target.groups)
-        cuts, independent = self._cuts(rows, table.n, units, target)
+        cuts, independent = self._cuts(rows, table, units, target)
         tested = tested_rows(cuts)
         as_came = self._viewed(table, rows[tested], Remarks()) if came is None else came.take(tested)
         return TrainingSet(

@@ -272,7 +272,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         check_classification_targets(labels[known])
         weight = self._weight(sample_weight, len(labels))
         warn_if_unlabelled(known)
-        rows = np.flatnonzero(known if weight is None else known & (weight > 0))
+        if weight is not None:
+            table = table._replace(counted=np.flatnonzero(weight))
+        rows = table.counted[known[table.counted]]
         self.classes_, y_encoded = np.unique(labels[rows], return_inverse=True)
         target = self._target(
             y_encoded, self._class_weighted(weight, rows, y_encoded), read_groups(groups, len(labels), rows)

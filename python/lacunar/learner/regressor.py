@@ -295,6 +295,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         warn_if_unlabelled(~np.isnan(Y))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
+        table = table._replace(counted=np.flatnonzero(counted))
         scaled = (Y - self.target_mean_) / self.target_scale_
         known = np.flatnonzero(~np.isnan(scaled).all(axis=1) & counted)
         of_known = None if weight is None else weight[known] / weight[known].mean()

@@ -62,6 +62,16 @@ class View(NamedTuple):
         all_rows = len(rows) == len(self.T) and np.array_equal(rows, np.arange(len(rows)))
         return self if all_rows else self._changed(lambda array: array[rows])
 
+    def among(self, rows: NDArray[np.intp], n: int) -> View:
+        """The same rows at their places among n, of which nothing is known of all others."""
+
+        def placed(array: Floats) -> Floats:
+            whole = np.full((n, array.shape[1]), np.nan, dtype=array.dtype)
+            whole[rows] = array
+            return whole
+
+        return self if len(rows) == n else self._changed(placed)
+
     def in_double(self) -> View:
         """The same in double precision."""
         return self._changed(lambda array: np.asarray(array, dtype=np.float64))
