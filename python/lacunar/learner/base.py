@@ -544,8 +544,8 @@ class LacunarBase(Explains, TakesMissing):
             groups[rows] = target.groups
         # Splits that are given number all rows of the table.
         among = table.counted if hasattr(self.cv, "split") else np.arange(table.n)
-        splits = self._splits(whole[among], None if groups is None else groups[among], labels=target.labels is not None)
-        return self._checked_cuts([(among[train], among[test]) for train, test in splits], rows, table.n), False
+        parts = self._splits(whole[among], None if groups is None else groups[among], labels=target.labels is not None)
+        return self._checked_cuts([(among[train], among[test]) for train, test in parts], rows, table.n), False
 
     def _splits(self, y: NDArray[Any], groups: Ints | None, *, labels: bool) -> list[Cut]:
         """What a splitter makes of rows."""
