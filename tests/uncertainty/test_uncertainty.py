@@ -106,6 +106,22 @@ def test_quantiles():
     assert half_copied.near(at, 0.99)[0] == np.inf
 
 
+def test_many_rows_that_are_not_quite_near_leave_little_open():
+    """Two hundred of one weight have the quantile of two hundred; of ten columns, ten more missing is far."""
+    scores, ones = np.arange(1.0, 201.0), np.ones(200)
+    kept = ConformalScores().fit(scores, ones, 10)
+    assert kept.near(np.array([1.0, 0.0, 2.0]), 0.9).tolist() == [quantile(scores, 0.9)] * 3
+    assert kept.near(np.array([11.0]), 0.9)[0] == np.inf
+
+
+@pytest.mark.parametrize(("n", "groups", "folds"), [(99, None, 5), (100, None, 10), (400, None, 5), (150, 20, 5)])
+def test_few_rows_have_more_folds(n, groups, folds):
+    X, y = world(n, d=2)
+    model = MaskConformalRegressor(GaussianRegressor())
+    model.fit(X, y, groups=None if groups is None else np.arange(n) % groups)
+    assert np.unique(model.score_fold_).tolist() == list(range(folds))
+
+
 def test_trees_answer_a_missing_entry_by_their_mean_over_what_it_may_be():
     X = np.random.default_rng(0).normal(size=(400, 2))
     model = BoostedGaussian().fit(X, X[:, 0] ** 2)  # to a Gaussian the first column says as little as the second

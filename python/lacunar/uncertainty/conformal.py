@@ -164,6 +164,9 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
     def near(self, n_missing: Floats, level: float, tail: Tail = "upper", own: Floats | None = None) -> Floats:
         """Quantiles (m,) for rows that lack so many entries: scores weigh exp(-|difference| / (columns / 10)), times
         their weights where rows weigh `own` (m,).
+
+        The unknown score weighs as much as the others and itself do on average over them, (sum w^2 + 1) / (sum w + 1):
+        many that are not quite near leave little open, and none that is near leaves all.
         """
         scores = TAILS[tail](self.scores_)
         order = np.argsort(scores, kind="stable")
@@ -173,8 +176,9 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
             weight, rows = np.exp(-np.abs(of_scores - value) / (_WIDTH * self.n_columns_)), n_missing == value
             if not self.copies_count_:
                 weight[copied] *= max(0.0, 1 - float((weight[~copied] ** 2).sum()) / _ENOUGH)
-            weight = weight if own is None else weight * weights
-            quantiles[rows] = scores[weighted_place(weight, level, np.ones(1) if own is None else own[rows])]
+            total = weight if own is None else weight * weights
+            unknown = (float((total * weight).sum()) + 1) / (float(total.sum()) + 1)
+            quantiles[rows] = scores[weighted_place(total, level, unknown * (np.ones(1) if own is None else own[rows]))]
         return quantiles
 
     def quantiles(self, n_missing: Floats, level: float, tail: Tail = "upper", own: Floats | None = None) -> Floats:

@@ -50,6 +50,7 @@ from lacunar.uncertainty.shift import evenly
 
 _LEAST_STD = 1e-150  # whose square is above 0
 _FEWEST_CHOOSING = 100  # rows, from which the default chooses its base
+_FOLDS, _FOLDS_OF_FEW, _MANY = 5, 10, 400  # rows, from which a fifth is not missed
 _SURE = 1.0  # standard errors by which a base must be better than a simpler one
 _MEAN_OVER = 50  # residuals, evenly spaced among the sorted ones
 
@@ -123,8 +124,10 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         "refit" predicts by a model of all rows and takes the quantile of residuals out of fold;
         nothing is guaranteed for finite samples. "cv+" [1]_ keeps the models of the folds; coverage
         is at least 2 level - 1 on average over rows like those of training.
-    cv : int, default=5
-        Folds.
+    cv : int or None, default=None
+        Folds. None is five, or ten of 100 to 400 rows: models without a fifth of those predict
+        clearly worse than the one of all rows, and their residuals make intervals too wide. Where
+        rows are in groups, groups are counted.
     lower_bound : float, "observed" or None, default=None
         Below which no end lies: a number, such as 0 for prices, or the smallest target of training.
         None is no bound.
@@ -165,10 +168,10 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     Notes
     -----
     Coverage for every mask and any distribution cannot be guaranteed without infinite intervals
-    [2]_: coverage by number missing is measured, in the page on uncertainty. Costs `cv` + 1 fits of
-    the estimator, and as many of the Gaussian, which starts from the one of all rows; the default
-    as many of each base that it tries. The power transformation is Yeo and Johnson's, of a power
-    between 0 and 2, and straight beyond the targets of training.
+    [2]_: coverage by number missing is measured, in the page on uncertainty. Costs a fit of the
+    estimator to all rows and one without each fold, and as many of the Gaussian, which starts from
+    the one of all rows; the default as many of each base that it tries. The power transformation is
+    Yeo and Johnson's, of a power between 0 and 2, and straight beyond the targets of training.
 
     References
     ----------
@@ -195,6 +198,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MaskConformal._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
+        "cv": [*MaskConformal._parameter_constraints["cv"], None],
         "method": [StrOptions({"refit", "cv+"})],
         "lower_bound": [Interval(Real, None, None, closed="neither"), StrOptions({"observed"}), None],
     }
@@ -217,7 +221,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         level: float = 0.9,
         masks: Literal["natural", "any"] = "natural",
         method: Literal["refit", "cv+"] = "refit",
-        cv: int = 5,
+        cv: int | None = None,
         lower_bound: float | Literal["observed"] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -255,12 +259,13 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         rows = readable_rows(self, X, reset=True)
         target = read_target(y, y_numeric=True).values
         check_consistent_length(rows, target)
-        if len(target) < self.cv:
-            raise ValueError(f"X must have at least cv={self.cv} rows; got n_samples = {len(target)}. Lower cv.")
         groups = read_groups(groups, len(target), np.arange(len(target)))
+        cv = self.cv or _default_folds(len(target) if groups is None else int(groups.max()) + 1)
+        if len(target) < cv:
+            raise ValueError(f"X must have at least cv={cv} rows; got n_samples = {len(target)}. Lower cv.")
         weights = self._read_ratios(likelihood_ratio, len(target))
         rng = generator(fixed_seed(self.random_state))
-        fold = group_folds(groups, len(target), self.cv, rng)
+        fold = group_folds(groups, len(target), cv, rng)
         self.encoder_ = encoder_of(rows)
         self.least_ = float(target.min()) if self.lower_bound == "observed" else self.lower_bound
         training = TrainingRows(rows, target, fold, groups, weights)
@@ -480,6 +485,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             return self._in_units(side * quantiles_of_rows(ends, level, self.scores_.weights_, own))
 
         return end
+
+
+def _default_folds(n: int) -> int:
+    """Of n rows or groups."""
+    return _FOLDS_OF_FEW if _FEWEST_CHOOSING <= n < _MANY else _FOLDS
 
 
 def _has_std(base: Any) -> bool:
