@@ -2,13 +2,17 @@
 
 import contextlib
 import copy
+import datetime
+import decimal
+import uuid
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from faulty import Fault, calls_of
 
-from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.completion.pair_model import IdTable
 from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.persistence import load_model, save_model
@@ -270,3 +274,88 @@ def test_an_id_that_was_on_its_way_arrives_or_never_came(name, error):
             assert table.add("new", value) == empty.side.size
         np.testing.assert_array_equal(table.side.dense(), full.side.dense())
     assert found == {True, False}
+
+
+IDS = [
+    b"ab",
+    frozenset(["b", "a", 3]),
+    (1, b"c", ("x", None)),
+    uuid.UUID(int=7),
+    decimal.Decimal("1.50"),
+    datetime.date(2020, 2, 29),
+    datetime.time(12, 30),
+    datetime.datetime(2020, 2, 29, 12, tzinfo=datetime.UTC),
+    pd.Timestamp("2020-02-29 12:30"),
+    np.datetime64("2020-02-29"),
+    "x" * 10_000,
+    "\ud800",
+    2**70,
+    True,
+]
+
+
+def test_ids_of_every_plain_kind_are_saved(tmp_path):
+    ids = [name for number, name in enumerate(IDS) for _ in range(2 + number % 2)]
+    model = OnlineMatrixClassifier().partial_fit(ids, ids[::-1], [number % 3 > 0 for number in range(len(ids))])
+    save_model(model, tmp_path / "m.lacunar")
+    again = load_model(tmp_path / "m.lacunar")
+    assert same(again.state(), model.state())
+    assert [again.decision_one(name, "new") for name in IDS] == [model.decision_one(name, "new") for name in IDS]
+    assert len({again.decision_one(name, "new") for name in IDS}) > 2
+
+
+@pytest.mark.parametrize("name", [(1, np.nan), frozenset([np.inf]), ("a", (np.nan,)), decimal.Decimal("nan"), pd.NaT])
+def test_ids_that_hold_nan_are_no_ids(name):
+    """A tuple that holds NaN equals itself, and none that is read from a file."""
+    model = OnlineMatrixClassifier().partial_fit([0], [0], [1])
+    for call in (lambda: model.learn_one(name, 0, 1), lambda: model.partial_fit([name], [0], [1])):
+        with pytest.raises(ValueError, match="must be an id, not NaN"):
+            call()
+    with pytest.raises(ValueError, match=r"ids\[1\] must be an id"):
+        OnlineMatrixClassifier(Features(np.eye(2), ids=[0, name])).learn_one(0, 0, 1)
+    assert model.n_seen_ == 1
+
+
+@pytest.mark.parametrize("ids", [{0, 1}, {0: 1, 1: 2}, frozenset([0, 1])])
+def test_what_has_no_order_names_no_rows(ids):
+    with pytest.raises(TypeError, match="rows must be a sequence of ids"):
+        OnlineMatrixClassifier().partial_fit(ids, [0, 1], [0, 1])
+
+
+@pytest.mark.parametrize("rating", [0, 6, 2.5, -1, 1e9, False])
+def test_a_rating_that_was_not_named_is_refused_and_nothing_is_learned(rating):
+    model = OnlineMatrixClassifier(thresholds="auto").partial_fit([0, 1], [0, 1], [1, 5], classes=[1, 2, 3, 4, 5])
+    before = copy.deepcopy(model.state())
+    for call in (
+        lambda: model.learn_one(0, 1, rating),
+        lambda: model.partial_fit([0, 1], [1, 0], [1, rating]),
+        lambda: model.score_stream([0, 1], [1, 0], [rating, 1]),
+        lambda: model.score_stream([0], [1], [1], comparator=[rating]),
+    ):
+        with pytest.raises(ValueError, match=r"ratings \[1, 2, 3, 4, 5\].*got .* at position \d. Recode it, name all"):
+            call()
+        assert same(model.state(), before)
+    assert model.score([(0, 0), (0, 1)], [rating, rating]) == 0
+    model.learn_one(0, 1, 3.0)
+    with pytest.raises(ValueError, match="name all by classes="):
+        OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [rating], classes=[1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("classes", [[1, 2], [1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4]])
+def test_other_ratings_are_not_named_later(classes):
+    model = OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [1], classes=[1, 2, 3, 4, 5])
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
+        model.partial_fit([0], [0], [1], classes=classes)
+    model.partial_fit([0], [0], [1], classes=[5, 4, 3, 2, 1])
+    assert model.n_seen_ == 2
+
+
+@pytest.mark.parametrize("thresholds", ["AUTO", ["a"], {2}, [[1, 2]], [1, 1]])
+def test_thresholds_are_refused_by_name(thresholds):
+    with pytest.raises(ValueError, match=r"'?thresholds'? .*must be"):
+        OnlineMatrixClassifier(thresholds=thresholds).partial_fit([0, 1], [0, 1], [1, 2])
+
+
+def test_a_list_in_a_list_is_no_side_information():
+    with pytest.raises(TypeError, match="must hold nothing else; got list"):
+        OnlineMatrixClassifier([[Identity(3)]]).learn_one(0, 0, 1)

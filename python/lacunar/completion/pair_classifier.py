@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,7 +163,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 trial.run()
             return trial.updated
         coding = self._coding()
-        signs, coding = read_y([y], 1, coding, coding.thresholds)
+        signs, coding = read_y([y], 1, coding)
         trial = model.one(pair, signs[0].tolist())
         with self._whole_pairs(trial, model, coding):
             trial.run()
@@ -264,7 +264,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_comparator(self, n: int, y: Any, classes: Sequence[Any] | None, comparator: str | ArrayLike) -> None:
         """Raises, before anything is learned, what labels or a comparator that do not fit raise."""
         coding = self._at_work(y, classes)[1]
-        _, coding = read_y(y, n, coding, coding.thresholds, classes)
+        _, coding = read_y(y, n, coding, classes)
         comparator_mistakes(comparator, read_labels(y, n), coding)
 
     def _learn(
@@ -285,7 +285,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
         model, coding = self._at_work(y, classes)
         known = coding if coding.settled or model.n_seen else None
-        signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
+        signs, coding = read_y(y, len(rows), known, classes)
         batch = model.batch((rows, cols), signs, values=values)
         with self._whole_pairs(batch, model, coding):
             batch.run(self.verbose)
@@ -307,6 +307,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model and its coding, or new ones for labels y, which are not stored."""
         if self.__sklearn_is_fitted__():
             return self._live(), self._coding()
+        self._validate_params()
         return self._begin(rating_levels(y, classes) if self._automatic_ratings else None)
 
     # -- predictions --------------------------------------------------------------------------------------------------
@@ -509,12 +510,13 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         thresholds = self._thresholds(levels)
         n_tasks = 1 if thresholds is None else len(thresholds)
         classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
-        coding = Coding(classes if levels is None else levels, thresholds is not None, thresholds)
+        rated = levels is not None
+        coding = Coding(classes if levels is None else levels, thresholds is not None, thresholds, rated)
         return self._model(n_tasks), coding
 
     @property
     def _automatic_ratings(self) -> bool:
-        return isinstance(self.thresholds, str)
+        return isinstance(self.thresholds, str) and self.thresholds == "auto"
 
     def _thresholds(self, levels: NDArray[Any] | None) -> Floats | None:
         """The thresholds (L,) of the parameter; with "auto" all of the ratings `levels` but the lowest."""
@@ -527,7 +529,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.update(_engine=model, classes_=coding.classes, settled_=coding.settled)
 
     def _coding(self) -> Coding:
-        return Coding(self.classes_, self.settled_, self._thresholds(self.classes_))
+        return Coding(self.classes_, self.settled_, self._thresholds(self.classes_), self._automatic_ratings)
 
     def _live(self) -> PairModel:
         """The model at work; begun if nothing was learned yet, or from `state_` after loading."""
@@ -586,8 +588,10 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The model of a state and its coding; ValueError where its classes do not fit the parameters."""
         model = self._restored(state)
         thresholds = self._thresholds(np.asarray(state["classes"]))
-        coding = Coding(np.asarray(state["classes"]), bool(state["settled"]), thresholds)
+        classes, settled = np.asarray(state["classes"]), bool(state["settled"])
+        coding = Coding(classes, settled, thresholds, self._automatic_ratings)
         sound = isinstance(state["settled"], bool | np.bool_)
+        sound &= thresholds is None or coding.settled
         if thresholds is not None and not self._automatic_ratings:
             sound &= np.array_equal(coding.classes, np.arange(len(thresholds) + 1))
         if not sound or coding.classes.shape != (coding.n_tasks + 1,):
@@ -641,13 +645,14 @@ def _stream_of(rows: Any, cols: Any, y: Any) -> tuple[list[Any], list[Any], Any]
 class Coding(NamedTuple):
     """The coding of labels as signs: two classes, or one question for each threshold.
 
-    classes: (negative, positive), or labels 0..L of thresholds. settled: whether a negative label was seen: 1 alone may
-    belong to 0/1 or to -1/1.
+    classes: (negative, positive), labels 0..L of thresholds, or ratings. settled: whether a negative label was seen: 1
+    alone may belong to 0/1 or to -1/1. rated: whether the classes are ratings, of which thresholds are all but the lowest.
     """
 
     classes: Labels
     settled: bool
     thresholds: Floats | None
+    rated: bool = False
 
     @property
     def n_tasks(self) -> int:
@@ -656,16 +661,23 @@ class Coding(NamedTuple):
 
     def signs(self, target: Labels) -> Floats:
         """-1 and +1, (n, L)."""
+        if self.thresholds is None or self.rated:
+            self._refuse_unknown(target)
         if self.thresholds is not None:
             return np.where(np.asarray(target, dtype=np.float64)[:, None] >= self.thresholds, 1.0, -1.0)
-        positive = target == self.classes[1]
-        wrong = np.flatnonzero(~(positive | (target == self.classes[0])))
-        if wrong.size:
-            raise ValueError(
-                f"y must hold the labels {self.classes[0]} and {self.classes[1]} of what came before; got "
-                f"{target[wrong[0]]} at position {wrong[0]}. Recode it, use thresholds= for ratings, or fit again."
+        return np.where(target == self.classes[1], 1.0, -1.0)[:, None]
+
+    def _refuse_unknown(self, target: Labels) -> None:
+        unknown = np.flatnonzero(~np.logical_or.reduce([target == label for label in self.classes]))
+        if unknown.size:
+            known = " and ".join(map(str, self.classes)) if self.thresholds is None else self.classes.tolist()
+            kind, remedy = (
+                ("ratings", "name all by classes=") if self.rated else ("labels", "use thresholds= for ratings")
             )
-        return np.where(positive, 1.0, -1.0)[:, None]
+            raise ValueError(
+                f"y must hold the {kind} {known} of what came before; got {target[unknown[0]]} at position "
+                f"{unknown[0]}. Recode it, {remedy}, or fit again."
+            )
 
     def labels(self, signs: Floats) -> Labels:
         """Labels (n,) of predicted signs (n, L): for thresholds, the class of how many are reached."""
@@ -674,14 +686,17 @@ class Coding(NamedTuple):
 
     def coded(self, target: Labels) -> Labels:
         """Observed labels in the terms of `labels`."""
-        return self.labels(self.signs(target)) if self.thresholds is not None else target
+        return target if self.thresholds is None or self.rated else self.labels(self.signs(target))
 
 
 def read_thresholds(thresholds: str | ArrayLike | None) -> Floats | None:
     """Thresholds as ascending numbers (L,), None for None; ValueError for what is no threshold."""
     if thresholds is None:
         return None
-    bounds = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    try:
+        bounds = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    except (TypeError, ValueError):
+        bounds = np.zeros(0)
     if bounds.ndim != 1 or not bounds.size or not np.isfinite(bounds).all() or (np.diff(bounds) <= 0).any():
         raise ValueError(
             f"thresholds must be a finite number or ascending ones; got {thresholds!r}. Use 4, or [2, 3, 4, 5]."
@@ -703,15 +718,14 @@ def rating_levels(y: ArrayLike, classes: Sequence[Any] | None) -> Labels:
     return levels
 
 
-def read_y(
-    y: Any, n: int, coding: Coding | None, thresholds: Floats | None, classes: Sequence[Any] | None = None
-) -> tuple[Floats, Coding]:
+def read_y(y: Any, n: int, coding: Coding | None, classes: Sequence[Any] | None = None) -> tuple[Floats, Coding]:
     """Signs (n, L) of the labels, and the coding as it is after them."""
     target = read_labels(y, n)
-    if thresholds is not None:
+    if coding is not None and coding.thresholds is not None:
         if target.dtype.kind not in "iufb":
             raise TypeError(f"y must be ratings, numbers, with thresholds; got dtype {target.dtype}. Encode them.")
-        coding = coding or Coding(np.arange(len(thresholds) + 1), True, thresholds)
+        if coding.rated and classes is not None and not np.array_equal(rating_levels(y, classes), coding.classes):
+            _refuse_classes(coding, classes)
         return coding.signs(target), coding
     if classes is not None:
         coding = _named(classes, coding)
@@ -728,8 +742,12 @@ def _named(classes: Sequence[Any], coding: Coding | None) -> Coding:
     if labels.shape != (2,):
         raise ValueError(f"classes must be two labels; got {list(classes)!r}. Use thresholds= for ratings.")
     if coding is not None and coding.settled and not np.array_equal(labels, coding.classes):
-        raise ValueError(f"classes must be those of the first call, {coding.classes}; got {labels}. Leave it out.")
+        _refuse_classes(coding, labels)
     return Coding(labels, True, None)
+
+
+def _refuse_classes(coding: Coding, classes: Any) -> NoReturn:
+    raise ValueError(f"classes must be those of the first call, {coding.classes}; got {classes}. Leave it out.")
 
 
 def _two_classes(target: Labels) -> Coding:

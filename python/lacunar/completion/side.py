@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.observed.contract import check_positions
+from lacunar.observed.door import read_ids
 from lacunar.observed.rules import Instance, Number, check_parts
 
 Kind = Literal["dense", "factor", "operator"]
@@ -224,18 +225,12 @@ def check_ids(ids: Sequence[Hashable] | None, size: int, what: str) -> list[Hash
     """The ids as a list of `size` distinct hashable values, or None; TypeError or ValueError for any others."""
     if ids is None:
         return None
-    named = plain_ids(list(ids))
-    assert named is not None
+    named = read_ids(list(ids), "ids")
     if len(named) != size:
         raise ValueError(f"ids must name every row of {what}; got {len(named)} ids for {size} rows. Pass one a row.")
     first: dict[Hashable, int] = {}
     for number, name in enumerate(named):
-        try:
-            known = first.setdefault(name, number)
-        except TypeError:
-            raise TypeError(
-                f"ids must be hashable; got {shown(name)} for row {number}. Use strings or numbers."
-            ) from None
+        known = first.setdefault(name, number)
         if known != number:
             raise ValueError(
                 f"ids must be distinct; {shown(name)} names rows {known} and {number} of {what}. Drop one."
@@ -717,4 +712,5 @@ def joined(described: SideInformation | Sequence[SideInformation] | None) -> Sid
         return Identity()
     if isinstance(described, SideInformation):
         return described
-    return described[0] if len(described) == 1 else Join(described)
+    alone = len(described) == 1 and isinstance(described[0], SideInformation)
+    return described[0] if alone else Join(described)

@@ -583,8 +583,8 @@ def read_ids(values: Any, name: str) -> list[Hashable]:
                 "Ids that are tuples go in a list."
             )
         ids: list[Hashable] = values.tolist()
-    elif isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name} must be a sequence of ids; got {values!r}. Pass one id in a list.")
+    elif isinstance(values, str | bytes | Set | Mapping) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of ids; got {values!r}. Pass ids in a list, in their order.")
     else:
         ids = list(values)
     if not (isinstance(values, np.ndarray) and values.dtype.kind in "iubUS"):
@@ -598,7 +598,7 @@ def read_id(value: Any, name: str) -> Hashable:
         value = value.item()
     try:
         hash(value)
-        sound = value is not None and bool(value == value) and value not in (math.inf, -math.inf)
+        sound = value is not None and _equals_itself(value)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} must be hashable (a number, a string, a tuple); got {type(value).__name__}. Use tuple() for a "
@@ -610,6 +610,13 @@ def read_id(value: Any, name: str) -> Hashable:
         )
     known: Hashable = value
     return known
+
+
+def _equals_itself(value: Any) -> bool:
+    """Whether a value, and every part of a tuple or frozenset, is neither NaN nor an infinity."""
+    if isinstance(value, tuple | frozenset):
+        return all(map(_equals_itself, value))
+    return bool(value == value) and value not in (math.inf, -math.inf)
 
 
 def read_groups(groups: Any, n: int, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
@@ -680,7 +687,9 @@ def read_labels(y: Any, n: int) -> NDArray[Any]:
     """Labels (n,) of n pairs, all of them known."""
     labels = read_target(y, item="position").values
     if len(labels) != n:
-        raise ValueError(f"y must hold one label for each of {n} pairs; got shape {labels.shape}.")
+        raise ValueError(
+            f"y must hold one label for each of {n} pairs; got shape {labels.shape}. Pass as many labels as pairs."
+        )
     return labels
 
 

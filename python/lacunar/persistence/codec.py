@@ -9,7 +9,11 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import partial
 from typing import Any, NoReturn
+from uuid import UUID
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +28,15 @@ MAX_DEPTH = 40
 _EXTRA_STATE = {"_sklearn_output_config"}
 # What is made again from what is stored, and what a file does not hold: a training table.
 _NOT_STORED = {"_metadata_request", "_engine", "_training", "_mixture"}
+# Ids that JSON lacks, by their text; a moment of pandas is stored as the one of the standard library that it equals.
+_TEXTS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "time": (time, time.isoformat, time.fromisoformat),
+    "decimal": (Decimal, str, Decimal),
+    "uuid": (UUID, str, UUID),
+}
 _SCALAR_TYPES: dict[str, type] = {"float32": np.float32, "float64": np.float64, "float": float, "int": int}
 
 
@@ -39,8 +52,12 @@ class Encoder:
             return value
         if isinstance(value, np.ndarray | np.generic | float):
             return self._array(value, where)
-        if type(value) in (list, tuple):
-            return {"t": type(value).__name__, "items": [self.encode(v, f"{where}[{i}]") for i, v in enumerate(value)]}
+        if type(value) in (list, tuple, frozenset):
+            items = sorted(value, key=repr) if type(value) is frozenset else value
+            return {"t": type(value).__name__, "items": [self.encode(v, f"{where}[{i}]") for i, v in enumerate(items)]}
+        for tag, (kind, write, read) in _TEXTS.items():
+            if isinstance(value, kind) and _equal(read(write(value)), value):
+                return {"t": tag, "value": write(value)}
         if type(value) is dict:
             pairs = [[self.encode(k, where), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
             return {"t": "dict", "items": pairs}
@@ -113,6 +130,11 @@ class Encoder:
         }
 
 
+def _equal(one: Any, other: Any) -> bool:
+    """Whether one id may stand for the other."""
+    return bool(one == other) and hash(one) == hash(other)
+
+
 def _is_state(name: str) -> bool:
     return name in _EXTRA_STATE or (name.isidentifier() and name.endswith("_") and not name.endswith("__"))
 
@@ -120,7 +142,7 @@ def _is_state(name: str) -> bool:
 def _unstorable(where: str, value: object, reason: str) -> NoReturn:
     raise TypeError(
         f"a model file holds plain data; got {where} of type {type(value).__name__}: {reason}. "
-        f"Give the parameter as a number, string or array before fitting."
+        f"Use numbers, strings, arrays or tuples for it before fitting."
     )
 
 
@@ -132,8 +154,8 @@ class Decoder:
         self._kinds: dict[str, Callable[..., Any]] = {
             "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
             "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
-            "record": self._record, "estimator": self._estimator, "pipeline": self._pipeline, "columns": self._columns,
-            "splitter": self._splitter,
+            "frozenset": self._frozenset, "record": self._record, "estimator": self._estimator, "pipeline": self._pipeline, "columns": self._columns,
+            "splitter": self._splitter, **{tag: partial(_from_text, read) for tag, (_, _, read) in _TEXTS.items()},
         }  # fmt: skip
 
     def decode(self, node: Any, depth: int = 0) -> Any:
@@ -184,6 +206,9 @@ class Decoder:
 
     def _tuple(self, depth: int, items: list[Any]) -> tuple[Any, ...]:
         return tuple(self._list(depth, items))
+
+    def _frozenset(self, depth: int, items: list[Any]) -> frozenset[Any]:
+        return frozenset(self._list(depth, items))
 
     def _dict(self, depth: int, items: list[Any]) -> dict[Any, Any]:
         return {self.decode(key, depth): self.decode(value, depth) for key, value in items}
@@ -239,6 +264,13 @@ class Decoder:
             setattr(model, key, self.decode(value, depth))
         check_fitted_state(model)
         return model
+
+
+def _from_text(read: Callable[[str], Any], depth: int, value: str) -> Any:
+    try:
+        return read(value)
+    except (ArithmeticError, ValueError):
+        raise ValueError(f"the model file holds a value that is none of its kind: {str(value)[:80]!r}") from None
 
 
 def check_fitted_state(model: Any) -> None:
