@@ -43,9 +43,9 @@ _MODEL = {
     "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "sweeps": 8,
     "mirrored": False, "linked": False, "products": False,
 }  # fmt: skip
-# Of several thresholds: experts that the pool of their share has beside all others; those of the pool of one threshold;
-# and those that are other pools' answers.
-_SHARE = {"cautious rank 5": _MODEL | {"rank": 5, "doubt": 1.0, "sweeps": 6}}
+# Of several thresholds: experts that the pool of their share has beside all others, since fits from several starts err
+# apart; those of the pool of one threshold; and those that are other pools' answers.
+_SHARE = {"narrow rank 5": _MODEL | {"rank": 5, "factor": 0.1}, "narrow rank 2": _MODEL | {"rank": 2, "factor": 0.1}}
 _THRESHOLD = ("recent biases", "cautious rank 2", "recent features", "fast rank 5")
 _OUTSIDE = ("lower threshold", "share of thresholds")
 
