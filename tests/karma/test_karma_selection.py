@@ -7,7 +7,17 @@ import pytest
 from reference.selection import form_gram, held_out, landmark_held_out, radial_gram
 
 from lacunar._cuts import cuts_of
-from lacunar.karma.selection import _RIDGE, Data, Grid, KernelSelection, Rows, Trial, expand, karma_entries
+from lacunar.karma.selection import (
+    _RIDGE,
+    Data,
+    Grid,
+    KernelSelection,
+    Rows,
+    Trial,
+    _candidates,
+    expand,
+    karma_entries,
+)
 from lacunar.kernels import RadialForm
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
@@ -235,3 +245,30 @@ def test_products_bumps_levels_and_lines_are_found():
     for target in (truth[:, 0], truth[:, 0] * truth[:, 1], np.sin(2 * truth[:, 0]), (truth[:, 3] == 0.5) * 1.0):
         Y = ((target - target.mean()) / target.std())[:, None]
         assert np.mean((KernelSelection().fit(Z, Y, cuts_of(folds, len(Z))) - Y) ** 2) < 0.12
+
+
+def test_kernels_far_behind_are_not_searched():
+    entries = karma_entries("plain", (1, 2)) + karma_entries("levels", (1,)) + karma_entries("gaussian", (1,))
+    far = {"plain": 1.0, "levels": 1.2, "gaussian": 1.3}
+    trials = [Trial(entry, 1.0, np.array([far[entry.table] + 1e-3 * k])) for k, entry in enumerate(entries)]
+    assert {trial.entry.table for trial in _candidates(trials, Grid(entries))} == {"plain", "levels"}
+    protected = Grid(entries, protected=entries[-1:])
+    assert entries[-1] in [trial.entry for trial in _candidates(trials, protected)]
+
+
+def test_kernels_of_one_table_share_their_pair_sums_with_landmarks(monkeypatch):
+    Z, summed, pairs = np.random.default_rng(0).normal(size=(300, 3)), [], KernelSelection._pairs
+
+    def noted(selection, rows, table, others=None):
+        if others is not None:
+            summed.append((table, rows.observed.values.tobytes()))
+        return pairs(selection, rows, table, others)
+
+    monkeypatch.setattr(KernelSelection, "_pairs", noted)
+    selection = KernelSelection(screen_rows=100, search_rows=100, full_rows=100, landmarks=40)
+    selection.fit(
+        Z, Z[:, :1] + np.random.default_rng(1).normal(size=(300, 1)), cuts_of(np.split(np.arange(300), 3), 300)
+    )
+    tables = [chosen["table"] for chosen in selection.chosen_]
+    assert len(set(tables)) < len(tables)
+    assert len(summed) == len(set(summed)) > 0

@@ -185,3 +185,11 @@ def test_columns_without_long_tails_are_shown_once():
     X = np.column_stack([rng.normal(size=400), rng.uniform(size=400), rng.integers(0, 2, 400), np.full(400, 2.0)])
     X[::3, 3] = np.nan
     assert TableViews().fit_transform(X).Z.shape == (400, 4)
+
+
+@pytest.mark.parametrize(("signal", "fewest", "most"), [(0.5, 25, 50), (50.0, 100, 300)])
+def test_a_forest_grows_until_more_trees_gain_little(signal, fewest, most):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = signal * X.sum(axis=1) + np.random.default_rng(1).normal(size=300)
+    forest = LacunarRegressor(members=["forest"]).fit(X, y).ensembles_[0].members_[0]
+    assert fewest <= len(forest.trees_.roots_) <= most

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from numbers import Integral
 from time import perf_counter
@@ -39,6 +40,7 @@ __all__ = ["KernelSelection"]
 Complete = Callable[[Floats], Floats]
 Note = Callable[[str], None]
 Form = KernelForm | RadialForm
+PairsOfTable = dict[tuple[str, bytes], RowPairSums]  # by table and rows
 Expansion = Literal["gaussian", "levels"]
 
 PLAIN, COMPLETED = "plain", "completed"
@@ -67,6 +69,7 @@ _PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a rung where time is short, and the po
 _WORTH_A_RUNG = 1.5  # times as many rows, for which the first rung is run again
 _BLOCK = 2**22  # kernel values made at once
 _STORED_VALUES = 2**26  # kernel values kept while landmarks are fitted: 512 MB
+_STORED_PAIRS = 2**23  # pair sums with landmarks kept for the next kernel of the same table: 96 MB
 
 _BUMPS = 6  # landmarks of a column's Gaussian kernel, at its quantiles
 _MOST_LEVELS = 8
@@ -333,8 +336,11 @@ class Fitted(NamedTuple):
 class Blocks:
     """Kernel values between rows and landmarks, a few rows at a time; stored when there are few."""
 
-    def __init__(self, selection: KernelSelection, form: Form, table: str, data: Data, marks: Rows) -> None:
+    def __init__(
+        self, selection: KernelSelection, form: Form, table: str, data: Data, marks: Rows, pairs: PairsOfTable
+    ) -> None:
         self.selection, self.form, self.table, self.data, self.marks = selection, form, table, data, marks
+        self.pairs = pairs
         self.n_marks = marks.observed.shape[0]
         self.step = max(_BLOCK // self.n_marks, 1)
         self.stores = len(data.targets) * self.n_marks <= _STORED_VALUES
@@ -350,10 +356,23 @@ class Blocks:
         key = rows.tobytes() if self.stores else b""
         if key in self.stored:
             return self.stored[key]
-        values = self.form.of_pairs(self.selection._pairs(self.data.rows.take(rows), self.table, self.marks))
+        values = self.form.of_pairs(self._pairs(rows))
         if store:
             self.stored[key] = values
         return values
+
+    def _pairs(self, rows: Ints) -> RowPairSums:
+        """Pair sums of rows with the landmarks, by which the kernels of one table differ in nothing."""
+        key = self.table, rows.tobytes()
+        if key in self.pairs:
+            return self.pairs[key]
+        for other in list(self.pairs):  # threads are at one table all at once
+            if other[0] != self.table:
+                self.pairs.pop(other, None)
+        pairs = self.selection._pairs(self.data.rows.take(rows), self.table, self.marks)
+        if len(self.data.targets) * self.n_marks <= _STORED_PAIRS:
+            self.pairs[key] = pairs
+        return pairs
 
     def normal(self, part: Ints, *, store: bool = False) -> tuple[Floats, Floats]:
         """Sums over some rows of w k k^T (m, m), its lower half, and of w k (y, 1)^T (m, q + 1)."""
@@ -672,7 +691,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         if n_marks == len(order):
             marks, fit = everything, self._fit_all
         else:
-            marks, fit = everything.take(np.sort(order[:n_marks])), self._fit_marks
+            marks, fit = everything.take(np.sort(order[:n_marks])), partial(self._fit_marks, pairs={})
         fitted = self._by_table(
             marks, grid, finalists, lambda form, gram, trial: fit(form, gram, trial, everything, marks, cuts)
         )
@@ -686,7 +705,10 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         """Landmarks (or all rows) and kernels for which there is time, by what a fit through few landmarks takes."""
         marks, started = data.take(np.sort(order[:_PILOT_MARKS])), perf_counter()
         self._by_table(
-            marks, grid, finalists[:1], lambda form, gram, trial: self._fit_marks(form, gram, trial, data, marks, cuts)
+            marks,
+            grid,
+            finalists[:1],
+            lambda form, gram, trial: self._fit_marks(form, gram, trial, data, marks, cuts, {}),
         )
         seconds = max(perf_counter() - started, TICK)
         sizes = [wished, *(size for size in _FEWER_MARKS if size < wished), _PILOT_MARKS]
@@ -912,10 +934,17 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return Fitted(trial, form, solved.coef(), in_order(cuts, [value for value in values if value is not None]))
 
     def _fit_marks(
-        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, cuts: Sequence[Cut] | None
+        self,
+        form: Form,
+        gram: Floats,
+        trial: Trial,
+        data: Data,
+        marks: Data,
+        cuts: Sequence[Cut] | None,
+        pairs: PairsOfTable,
     ) -> Fitted | None:
         """One kernel on all rows through landmarks: min |v|^2 / (2 C) + sum of squared errors over v in their span."""
-        blocks = Blocks(self, form, trial.entry.table, data, marks.rows)
+        blocks = Blocks(self, form, trial.entry.table, data, marks.rows, pairs)
         penalty = gram / (2 * trial.C) + _RIDGE * len(gram) * np.eye(len(gram))
         sums = Sums.by(blocks, _pieces(cuts, len(data.targets)))
         if cuts is None:

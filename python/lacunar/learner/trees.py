@@ -38,6 +38,7 @@ _FIRST_TREES, _MOST_TREES = (25, 50), (100, 300)
 # Of the loss out of bag, below which the last doubling of a forest is the last: a third of the trees judge a row, so that all of them are within 4 %
 # of a forest without end, and the pool within far less.
 _LEAST_GAIN = 0.1
+_FOREST_LEAF = 2  # rows at least: leaves of one row take longer and are too sure of their class
 _SMALLEST_TREES = 10  # of a forest cut short
 _TREES_OUT_OF_BAG = 3  # of so many trees about one has a row out of its bag
 _PATIENCE = 10  # iterations without a gain on the rows held out, after which a boosting stops
@@ -514,15 +515,13 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         return _forests(whole) * _WORTHWHILE_TREES / _PILOT_TREES
 
     def _model(self, training: TrainingSet, n_trees: int) -> Forest:
-        make, leaf, features = (
-            (ExtraTreesClassifier, 1, "sqrt") if training.n_classes else (ExtraTreesRegressor, 2, 0.5)
-        )
+        make, features = (ExtraTreesClassifier, "sqrt") if training.n_classes else (ExtraTreesRegressor, 0.5)
         return make(
             n_estimators=n_trees,
             bootstrap=True,
             oob_score=True,
             warm_start=True,
-            min_samples_leaf=leaf,
+            min_samples_leaf=_FOREST_LEAF,
             max_features=features,
             random_state=training.seed,
             n_jobs=training.n_jobs,
