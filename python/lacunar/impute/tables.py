@@ -382,7 +382,7 @@ def _filled_frame(frame: Any, cells: Mapping[int, tuple[NDArray[np.intp], Floats
     for j, (rows, values) in cells.items():
         if not len(rows):
             continue
-        series = _able_to_hold(table[:, j], columns[j])
+        series = _able_to_hold(table[:, j], columns[j], is_empty=len(rows) == len(table))
         natives = _frame_cells(series, values, columns[j])
         if is_pandas:  # in place, ten times as fast as column by column
             _set_cells(native, j, series, rows, natives)
@@ -443,14 +443,14 @@ def _in_units(natives: Any, series: Any) -> Any:
     return nw.new_series(series.name, natives, series.dtype, native_namespace=nw.get_native_namespace(series))
 
 
-def _able_to_hold(series: Any, column: Column) -> Any:
+def _able_to_hold(series: Any, column: Column, *, is_empty: bool) -> Any:
     """The series; one of categories with the levels that it lacks; one without any value whose type cannot hold those of the column, in
     a type that can.
     """
     dtype = series.dtype
     if dtype in (nw.Categorical, nw.Enum) and not column.is_number:
         return _with_levels(series, column)
-    if dtype == nw.Object or series.null_count() < len(series):
+    if dtype == nw.Object or not is_empty:
         return series
     wanted: Any
     if column.is_number:
