@@ -67,6 +67,14 @@ def test_filled_numbers_have_the_decimals_of_their_column(method):
     assert set(filled["c"][rows]) - set(cents)
 
 
+@pytest.mark.parametrize("unit", ["D", "h", "min", "s", "ms"])
+def test_filled_moments_have_the_unit_of_their_column(unit):
+    steps = pd.Series(np.random.default_rng(0).integers(1, 900, 24)).mask(np.arange(24) % 4 == 0)
+    frame = beside(pd.Timestamp("2020-01-01") + pd.to_timedelta(steps, unit=unit))
+    filled = Imputer().fit_transform(frame)["c"]
+    assert (filled == filled.dt.floor(unit)).all()
+
+
 def test_whole_numbers_stay_within_their_type():
     frame = beside(pd.array([0, 1, 250, None], dtype="UInt8"), n=40)
     table = one_draw(frame, method="norm")
