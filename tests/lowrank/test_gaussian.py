@@ -93,6 +93,19 @@ def test_a_warm_start_arrives_at_once():
     assert GaussianRegressor(warm_start=True).fit(X, y).fit(X[:, :3], y).predict(X[:, :3]).shape == (2500,)
 
 
+def test_low_rank_starts_warm_too():
+    """On the way to the same model; rows of another scale, or another rank, begin anew or go all the way."""
+    X, y = world(n=200, d=120)
+    model = GaussianRegressor(warm_start=True).fit(X, y)
+    first, cold = model.n_iter_, GaussianRegressor().fit(X[:160], y[:160])
+    assert model.fit(X[:160], y[:160]).n_iter_ < first / 2
+    np.testing.assert_allclose(model.predict(X[160:]), cold.predict(X[160:]), atol=0.15 * y.std())
+    dirty = X.copy()
+    dirty[3, 0] = 1e50
+    assert np.corrcoef(model.fit(dirty, y).fit(X, y).predict(X), GaussianRegressor().fit(X, y).predict(X))[0, 1] > 0.98
+    assert model.set_params(n_components=3).fit(X, y).posterior_.components_.shape == (3, 120)
+
+
 @pytest.mark.parametrize("outlier", [1e50, 1e100, 1e150])
 @pytest.mark.parametrize("column", [0, None])
 def test_a_warm_start_forgets_the_units_of_an_outlier(outlier, column):

@@ -282,7 +282,7 @@ def fit_em(
         return LowRankGaussian(centre, basis.T, noise, noise)
 
     last = None if until is None else lambda state: until(model_of(state))
-    first = (start.basis, start.mean, start.ridge)
+    first = (np.ascontiguousarray(start.basis), start.mean, start.ridge)
     state, n_iter, converged = run_em(step, first, max_iter=max_iter, tol=tol, progress=progress, until=last)
     return Fit(model_of(state), n_iter, converged, n_singular)
 
