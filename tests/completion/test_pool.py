@@ -344,8 +344,8 @@ def test_damaged_states_of_a_pool_are_refused(damage):
         {"landmarks": [[], []]},
         {"landmarks": None},
         {"landmarks": [["a"], []]},
-        {"side_features": [[{"turn": np.zeros((0, 0)), "modes": np.full((0, 16), np.nan)}], []]},
-        {"side_features": [[{"turn": np.zeros((0, 0)), "modes": np.zeros((3, 16))}], []]},
+        {"side_features": [[{"rotation": np.zeros((0, 0)), "modes": np.full((0, 16), np.nan)}], []]},
+        {"side_features": [[{"rotation": np.zeros((0, 0)), "modes": np.zeros((3, 16))}], []]},
     ],
 )
 def test_damaged_directions_of_a_kernel_are_refused(damage):

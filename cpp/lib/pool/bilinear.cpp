@@ -10,7 +10,7 @@ namespace {
 constexpr double kPi8 = .39269908169872414;  // pi / 8
 constexpr double kPriorCount = 2;            // vertices that the first variances are worth
 
-// (-1, 1), the same for the same numbers everywhere.
+// A number in (-1, 1) that depends on the three arguments alone, on every machine.
 double draw(std::uint64_t salt, std::uint64_t vertex, std::uint64_t k) {
   std::uint64_t x = salt * 0x9E3779B97F4A7C15u + vertex * 0xBF58476D1CE4E5B9u + k * 0x94D049BB133111EBu + 1;
   for (int round = 0; round < 2; ++round) {
@@ -23,8 +23,8 @@ double draw(std::uint64_t salt, std::uint64_t vertex, std::uint64_t k) {
   return static_cast<double>(x >> 11) * 0x1p-52 - 1;
 }
 
-// f(d), a constant where d is the dimension of a block of biases and factors alone: loops over it are unrolled, to the
-// same bits.
+// Calls f(d) with a compile-time constant where blocks of biases and factors have that dimension, so that loops are
+// unrolled. Sums keep their order and their bits.
 template <class F>
 auto with_constant(int d, const F& f) {
   switch (d) {
@@ -36,7 +36,7 @@ auto with_constant(int d, const F& f) {
   }
 }
 
-// g = P h; h . g.
+// g (d) = P (d, d) h; returns h . g.
 template <class Size>
 double times(const double* P, const double* h, Size d, double* g) {
   double form = 0;
@@ -154,7 +154,7 @@ Bilinear::Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64
     auto& prior = side == 0 ? s_.row_prior : s_.col_prior;
     prior.assign(2 * static_cast<std::size_t>(dim_[side]), 0);
     for (int k = 0; k < dim_[side]; ++k) prior[static_cast<std::size_t>(dim_[side] + k)] = prior_variance(side, k);
-    for (auto* room : {&h_[side], &g_[side]}) room->resize(static_cast<std::size_t>(dim_[side]));
+    for (auto* buffer : {&h_[side], &g_[side]}) buffer->resize(static_cast<std::size_t>(dim_[side]));
     fresh_[side].resize(static_cast<std::size_t>(stride(side)));
   }
   const auto G = static_cast<std::size_t>(global_dim());
@@ -179,7 +179,7 @@ void Bilinear::resize(Offset n_rows, Offset n_cols) {
   means_[1].resize(static_cast<std::size_t>(n_cols * dim_[1]));
 }
 
-// The mean of a block also stands among those that a refit reads, which are packed: a long stream's fit in the cache.
+// Copies the mean of a block into means_, which refits read: packed, those of a long stream fit in the cache.
 void Bilinear::copy_mean(int side, Index vertex) {
   if (!plain()) return;
   const int d = dim_[side];
@@ -188,21 +188,22 @@ void Bilinear::copy_mean(int side, Index vertex) {
 }
 
 void Bilinear::follow(const PairHistory& seen) {
-  std::vector<char> met[2];
+  std::vector<char> listed[2];
   for (const int side : {0, 1}) {
     const auto& index = side == 0 ? seen.i : seen.j;
-    met[side].resize((side == 0 ? s_.rows : s_.cols).size() / static_cast<std::size_t>(stride(side)), 0);
+    listed[side].resize((side == 0 ? s_.rows : s_.cols).size() / static_cast<std::size_t>(stride(side)), 0);
     order_[side].clear();
     for (const Index vertex : index) {
-      char& known = met[side][static_cast<std::size_t>(vertex)];
-      if (!known) order_[side].push_back(vertex);
-      if (!known) copy_mean(side, vertex);
-      known = 1;
+      char& is_listed = listed[side][static_cast<std::size_t>(vertex)];
+      if (is_listed) continue;
+      order_[side].push_back(vertex);
+      copy_mean(side, vertex);
+      is_listed = 1;
     }
   }
 }
 
-// A vertex without observations: the prior.
+// Fills the block of a vertex without observations from the prior.
 void Bilinear::begin_block(int side, double* block) const {
   const int d = dim_[side];
   const double* prior = (side == 0 ? s_.row_prior : s_.col_prior).data();
@@ -213,7 +214,8 @@ void Bilinear::begin_block(int side, double* block) const {
   }
 }
 
-// The first observation of a vertex: its factors begin a little apart from all others, by how many came before.
+// The block of a vertex that learns. At its first observation factors get a small start that depends on how many
+// vertices came before.
 double* Bilinear::begun(int side, Index vertex) {
   double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
   if (block[0] > 0) return block;
@@ -235,7 +237,7 @@ double* Bilinear::block_of(int side, Index vertex, std::vector<double>& fresh) {
   return fresh.data();
 }
 
-// What multiplies x_i: (1, v_j, psi_j); what multiplies y_j: (1, u_i, phi_i).
+// h: what multiplies x_i, (1, v_j, psi_j), for side 0; what multiplies y_j, (1, u_i, phi_i), for side 1.
 void Bilinear::fill(int side, const double* of_other, const double* known, std::vector<double>& h) const {
   double* to = h.data();
   if (bias(side)) *to++ = 1;
@@ -244,7 +246,7 @@ void Bilinear::fill(int side, const double* of_other, const double* known, std::
   if (known != nullptr) std::copy(known, known + d_[1 - side], to);
 }
 
-// z and what multiplies the blocks.
+// Computes z_ and h_ of a pair from its blocks x and y.
 void Bilinear::place(const PairKnown& pair, const double* x, const double* y) {
   pair_ = pair;
   fill(0, y, pair.psi, h_[0]);
@@ -283,7 +285,7 @@ void Bilinear::learn(double y) {
   }
 }
 
-// What z of an observation is without the block of one side, and what multiplies that block.
+// z of an observation without the terms of one side's block; h_[side] becomes what multiplies that block.
 double Bilinear::of_the_others(int side, const PairKnown& pair, const double* of_other) {
   fill(side, of_other, side == 0 ? pair.psi : pair.phi, h_[side]);
   const double* mine = side == 0 ? pair.phi : pair.psi;
@@ -293,7 +295,7 @@ double Bilinear::of_the_others(int side, const PairKnown& pair, const double* of
   return sum;
 }
 
-// The variance of z, products of two factors by `doubt`.
+// The variance of z; products of two factors' covariances count by `doubt`.
 double Bilinear::doubted(const PairKnown& pair, const double* x, const double* y) {
   place(pair, x, y);
   const double *P = x + 1 + dim_[0], *Q = y + 1 + dim_[1];
@@ -377,8 +379,8 @@ static Offset end_of_piece(const std::vector<Observation>& seen, const RefitStat
   return at.entry + (visits >= static_cast<double>(left) ? left : std::max<Offset>(1, static_cast<Offset>(visits)));
 }
 
-// A piece of the block of one vertex, from its observations with all else held; or the end of the side.
-// Vertices come in the order of the stream, since what is learned meanwhile may hang on that and on nothing else.
+// Refits the block of one vertex with all else fixed, or a part of its observations; after the last vertex ends the
+// side. Vertices come in the order of the stream: answers may depend on it and on no numbering.
 double Bilinear::refit_block(int side, const RefitSource& source, double budget, RefitState& at) {
   const int d = dim_[side];
   if (d == 0 || at.vertex == vertices(side)) {
@@ -490,7 +492,8 @@ void Bilinear::add_plain_global(Index vertex, const std::vector<Observation>& se
   at.right[0] = b;
 }
 
-// Observations up to `end` of a vertex of one side, or of a row for what all pairs share (side 2).
+// Adds a vertex's observations up to `end` to the sums of its block (side 0, 1), or a row's to those of the shared
+// coefficients (side 2).
 void Bilinear::add_plain(int side, Index vertex, const std::vector<Observation>& seen, Offset end,
                          RefitState& at) const {
   const auto add = [&](auto rank, auto doubt) {
@@ -529,7 +532,7 @@ void Bilinear::add_to_block(int side, const PairKnown& pair, double y, RefitStat
     for (int l = 0; l <= k; ++l) H[(mine + k) * d + mine + l] += rule_.doubt * w * Q[(its + k) * e + its + l];
 }
 
-// A piece of what all pairs share, row by row.
+// Refits the coefficients that all pairs share, or a part of that, row by row.
 double Bilinear::refit_global(const RefitSource& source, double budget, RefitState& at) {
   const int G = global_dim();
   if (at.vertex == vertices(0)) {

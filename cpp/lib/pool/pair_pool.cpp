@@ -194,7 +194,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (const int side : {0, 1}) grow(side, {});
 }
 
-// Whole or, but for room that the next call uses, not at all.
+// Adds all vertices or, after std::bad_alloc, none; only spare memory may stay larger.
 void PairPool::grow(int side, const PoolSide& more) {
   PoolSide& at = sides_[side];
   const Offset size = at.size + more.size, all = size + sides_[1 - side].size;
@@ -219,7 +219,7 @@ double PairPool::rate(const double* counts, double prior) const {
   return (counts[1] + smoothing * prior) / (counts[0] + counts[1] + smoothing);
 }
 
-// Majorities: of all, of the column, of the row, by groups.
+// Adds the log-odds of majorities: of all pairs, of the column, of the row, by groups; then votes of neighbours.
 void PairPool::count_experts(Index i, Index j) {
   const double none[2] = {0, 0};
   const double* row = asked_[0] < 0 ? none : s_.rows.data() + asked_[0] * count_stride_[0];
@@ -236,8 +236,8 @@ void PairPool::count_experts(Index i, Index j) {
   novelty_ = (n_row < 1 && row_id_ < 0) + 2 * (n_col < 1 && col_id_ < 0);  // shared ids are known from the other side
 }
 
-// What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the
-// column's own misleads where groups disagree.
+// Adds, for every group of the row, the majority of its labels at this column (side 0); or the other way round. Where
+// there are none it is the majority of all: the column's own misleads where groups disagree.
 void PairPool::group_experts(int side, Index i, Index j, double prior) {
   const PoolSide& at = sides_[side];
   const Index member = side == 0 ? i : j, place = asked_[1 - side];
@@ -251,7 +251,7 @@ void PairPool::group_experts(int side, Index i, Index j, double prior) {
   }
 }
 
-// Neighbours of the row on the same column (side 0), and the other way round.
+// P(y = 1) by the labels that neighbours of the row have at this column (side 0), or the other way round.
 double PairPool::vote(int side, Index member, double prior) const {
   const PoolSide& at = sides_[side];
   double sums[2] = {0, 0};
@@ -268,7 +268,7 @@ double PairPool::vote(int side, Index member, double prior) const {
   return rate(sums, prior);
 }
 
-// The edge of two vertices, common neighbours in several measures, degrees.
+// f[1] to f[5] of vertices a and b: their edge, common neighbours in three measures, degrees.
 static void graph_features(const PoolSide& at, std::size_t a, std::size_t b, double* f) {
   const Offset end_a = at.indptr[a + 1], end_b = at.indptr[b + 1];
   const double degree_a = static_cast<double>(end_a - at.indptr[a]),
@@ -293,7 +293,7 @@ static void graph_features(const PoolSide& at, std::size_t a, std::size_t b, dou
   f[5] = .5 * (std::log1p(degree_a) + std::log1p(degree_b)) - 2;
 }
 
-// A constant; and in one graph the edge, common neighbours in several measures, degrees, and products of features.
+// f (pair_features_): a constant; where both sides are one graph also its features and products of the vertices'.
 void PairPool::pair_features(Index i, Index j, double* f) const {
   std::fill(f, f + pair_features_, 0);
   f[0] = 1;
@@ -314,7 +314,7 @@ void PairPool::pair_features(Index i, Index j, double* f) const {
   for (int k = 0; k + 1 + kGraphFeatures < pair_features_; ++k) f[1 + kGraphFeatures + k] = 8 * phi[k] * psi[k];
 }
 
-// Every product of (1, phi_i) and (1, psi_j); features that are not known are 0.
+// products_: (1, phi_i) times (1, psi_j), row by row; features of unknown vertices are 0.
 void PairPool::fill_products(Index i, Index j) {
   if (products_.empty()) return;
   const int d = sides_[0].d, e = sides_[1].d;
@@ -337,7 +337,7 @@ PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
           features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_of(model)};
 }
 
-// The log-odds of every expert for a pair of which `asked_` was seen.
+// odds_: the log-odds of every expert for a pair. asked_: its row and column, -1 where they count as never seen.
 void PairPool::gather(Index i, Index j, const double* extra) {
   odds_.clear();
   fill_products(i, j);
@@ -360,7 +360,7 @@ void PairPool::gather(Index i, Index j, const double* extra) {
   inputs_.back() = .3;
 }
 
-// The log-odds of every expert, and what mixers and hedge make of them.
+// Predicts a pair: the log-odds of every expert, of the mixers, and P(y = 1) of the hedge.
 void PairPool::ask(Index i, Index j, const double* extra, Mirrored mirrored) {
   asked_[0] = i;
   asked_[1] = j;
@@ -374,21 +374,21 @@ void PairPool::ask(Index i, Index j, const double* extra, Mirrored mirrored) {
   mix();
 }
 
-// New rows and columns are few, and what they teach is wanted at the first of them: the mixer for such a case also
-// learns from a pair whose row, column or both count as never seen.
+// New rows and columns are few, so their mixers also learn from pairs of known ones: of four pairs in turn the row, the
+// column or both count as never seen.
 void PairPool::learn_as_unseen(Index i, Index j, double y) {
-  const auto turn = static_cast<int>(s_.seen.size() % 4);
-  const auto none = [&](int side, Index v) {
+  const auto hidden = static_cast<int>(s_.seen.size() % 4);  // 1: the row, 2: the column, 3: both, 0: none
+  const auto unseen = [&](int side, Index v) {
     const double* counts = (side == 0 ? s_.rows : s_.cols).data() + v * count_stride_[side];
     return counts[0] + counts[1] < 1;
   };
-  if (turn == 0 || none(0, i) || none(1, j)) return;
-  asked_[0] = turn & 1 ? -1 : i;
-  asked_[1] = turn & 2 ? -1 : j;
+  if (hidden == 0 || unseen(0, i) || unseen(1, j)) return;
+  asked_[0] = hidden & 1 ? -1 : i;
+  asked_[1] = hidden & 2 ? -1 : j;
   pair_features(i, j, f_.data());
   if (rule_.shared_ids) {
-    row_id_ = turn & 1 ? -1 : shared_ids_.of(0, i);
-    col_id_ = turn & 2 ? -1 : shared_ids_.of(1, j);
+    row_id_ = hidden & 1 ? -1 : shared_ids_.of(0, i);
+    col_id_ = hidden & 2 ? -1 : shared_ids_.of(1, j);
     shared_ids_.features(row_id_, col_id_, links_.data());
   }
   gather(i, j, nullptr);
@@ -397,7 +397,7 @@ void PairPool::learn_as_unseen(Index i, Index j, double y) {
   learn_mixer(0, y);
 }
 
-// Log-odds of a mixer; the second adds to those of the first.
+// mixed_[k], spread_[k], gain_[k] of mixer k with coefficients `mean`; the second adds to the log-odds of the first.
 void PairPool::weigh(int k, const double* mean) {
   const int d = mixer_dim_;
   double z = k == 0 ? 0 : mixed_[0];
@@ -494,7 +494,7 @@ void PairPool::learn_counts(Index i, Index j, double y) {
   }
 }
 
-// The pair in common numbers, in both directions.
+// Lets the models of shared ids learn the pair in both directions, and links its numbers.
 void PairPool::learn_shared(Index i, Index j, double y) {
   if (!rule_.shared_ids) return;
   row_id_ = shared_ids_.number(0, i);
@@ -530,7 +530,7 @@ void PairPool::learn(Index i, Index j, double y) {
   refit();
 }
 
-// Notes a trial at its vertices.
+// Adds a trial to the lists of its vertices.
 void PairPool::list(Offset trial, Index i, Index j, double y) {
   const auto label = static_cast<std::int8_t>(y);
   lists_[0][static_cast<std::size_t>(i)].push_back({trial, j, label});
@@ -542,7 +542,7 @@ void PairPool::list(Offset trial, Index i, Index j, double y) {
   shared_lists_[static_cast<std::size_t>(b)].push_back({trial, a, label});
 }
 
-// The trials that a model learned from.
+// The trials that a model learned from; a mirrored one learned each in both directions.
 PairHistory PairPool::history_of(const Bilinear& model) const {
   if (!model.rule().mirrored) return s_.seen;
   PairHistory both;
@@ -587,7 +587,7 @@ void PairPool::next_model(Offset first) {
   at.sweep = at.part = at.vertex = at.entry = 0;
 }
 
-// The share of a refit that is due at this trial.
+// Does the part of a refit that is due at this trial.
 void PairPool::refit() {
   RefitState& at = s_.refit;
   if (at.model < 0 && static_cast<double>(s_.seen.size()) >= s_.next_refit) begin_refit();
@@ -626,7 +626,7 @@ void PairPool::remember(PairHistory seen) {
   relink();
 }
 
-// Numbers, links, lists, features and the order of vertices from the history.
+// Makes numbers, links, lists, features and the order of vertices anew from the history.
 void PairPool::relink() {
   shared_ids_.clear();
   features_.clear();

@@ -646,7 +646,7 @@ class Coding(NamedTuple):
     """The coding of labels as signs: two classes, or one question for each threshold.
 
     classes: (negative, positive), labels 0..L of thresholds, or ratings. settled: whether a negative label was seen: 1
-    alone may belong to 0/1 or to -1/1. rated: whether the classes are ratings, of which thresholds are all but the lowest.
+    alone may belong to 0/1 or to -1/1. rated: whether classes are ratings, of which thresholds are all but the lowest.
     """
 
     classes: Labels

@@ -27,7 +27,7 @@ _STATE: dict[str, Rule] = {
 
 
 class IdTable:
-    """The vertices of one side (rows or columns): what is asked about grows it, only what is learned counts.
+    """The vertices of one side (rows or columns). Predictions may add ids; only ids that were learned count.
 
     A vertex without observations changes no prediction, so asking about a new id is free of effect. Under `Identity`
     all ids that were never learned are alike and share one spare vertex, whatever their number.
@@ -37,7 +37,11 @@ class IdTable:
     number : dict
         id -> vertex.
     base : int
-        Ids the side information began with.
+        Ids that the side information knew at the beginning.
+    fresh : set
+        Vertices that have an id and no observation.
+    spare : int
+        The vertex that stands for every id that was never learned; UNKNOWN where there is none.
     """
 
     def __init__(self, described: SideInformation | Sequence[SideInformation] | None, name: str) -> None:
@@ -55,8 +59,9 @@ class IdTable:
         return len(self.number) - len(self.fresh)
 
     def places(self, ids: list[Hashable], policy: str) -> Vertices:
-        """Vertices of ids. "learn": every unseen id gets its own; "grow": for predictions, unseen ids take one where
-        the side information gives it; else -1 for those without one, or under "raise" an error."""
+        """Vertices (n,) of n ids. Policy "learn" gives every unseen id a vertex; "grow" gives one for predictions where
+        the side information can; "prior" gives unseen ids -1; "raise" raises ValueError for them.
+        """
         self._settle()
         vertices = np.fromiter((self.number.get(name, UNKNOWN) for name in ids), np.int64, len(ids))
         for k in np.flatnonzero(vertices == UNKNOWN):  # an id may come twice
@@ -85,7 +90,7 @@ class IdTable:
         return self._take(name)
 
     def add(self, name: Hashable, value: Any) -> int:
-        """A vertex for an unseen id with what the side information wants of it: a point, a row of features."""
+        """Give an unseen id a vertex. value: what the side information reads, a point or a row of features."""
         vertex, point = self.side.size, self.side.read(value)  # the last that may refuse
 
         def take() -> None:
@@ -96,14 +101,14 @@ class IdTable:
         return vertex
 
     def _settle(self, coming: Callable[[], object] | None = None) -> None:
-        """Take in an id, or the one before whose call was interrupted or short of memory."""
+        """Run `coming`, which stores an id; without it, repeat the last that an interrupt or lack of memory stopped."""
         self._coming = coming or self._coming
         if self._coming is not None:
             self._coming()
             self._coming = None
 
     def counts(self, vertices: Vertices) -> Vertices:
-        """`n_learned` at each of the observations to come, the current one included: (n,)."""
+        """`n_learned` (n,) after each of n observations that are about to be learned."""
         first = np.zeros(len(vertices), np.int64)
         if self.fresh:
             values, places = np.unique(vertices, return_index=True)
@@ -143,7 +148,7 @@ class IdTable:
         self.number[name] = vertex
 
     def state(self) -> dict[str, Any]:
-        """Plain data of the ids that came and of what the side information has grown."""
+        """Ids added since the beginning, and the state of the side information, as plain data."""
         self._settle()
         grown = [(name, vertex) for name, vertex in self.number.items() if vertex >= self.base]
         return {
@@ -154,7 +159,7 @@ class IdTable:
         }
 
     def grow_from(self, state: Mapping[str, Any]) -> None:
-        """The ids of a `state`, taken by a table just begun; ValueError where its parts contradict each other."""
+        """Add the ids of a `state` to a table just begun; ValueError where its parts contradict each other."""
         check_parts(state, _STATE, f"the state of the {self.name}", {})
         self.side.grow_from(state["side"])
         size, vertices, spare = self.side.size, state["vertices"].tolist(), int(state["spare"])
@@ -166,7 +171,9 @@ class IdTable:
 
 
 class Trials(NamedTuple):
-    """A stream before each update: scores and P(y = 1) of every task (n, L); updates and wrong predictions (n,)."""
+    """Predictions before each update: scores and P(y = 1) of every task (n, L); whether a trial changed the model and
+    whether its prediction was wrong (n,).
+    """
 
     scores: Floats
     probabilities: Floats | None
@@ -183,15 +190,15 @@ class TrialCounts(NamedTuple):
 
 
 class Steps(Protocol):
-    """Trials on their way through the tasks of a model: of those that the first task has learned, the others miss none
-    in the end.
+    """Trials that all tasks of a model learn. `run` may stop after any task; `keep` then brings the others to the same
+    trial.
     """
 
     def run(self) -> None:
-        """The first task learns, and the others after it."""
+        """Learn the trials: the first task, then the others."""
 
     def keep(self) -> None:
-        """The other tasks learn what the first has, and all is counted. It may be called at any time, and again."""
+        """Let the other tasks learn what the first has learned, and count it. Calling it again changes nothing."""
 
 
 class PairModel:
@@ -223,7 +230,7 @@ class PairModel:
         return self.rows.place(pair[0], policy), self.cols.place(pair[1], policy)
 
     def add(self, side: str, name: Hashable, value: Any) -> None:
-        """A new id with its features or point."""
+        """Add an unseen id to a side ("rows" or "cols") with its features or point."""
         table = self.rows if side == "rows" else self.cols
         if table.place(name, "prior") != UNKNOWN:
             raise ValueError(f"id must be new; {name!r} is known among the {side}. Use another id.")
@@ -231,8 +238,7 @@ class PairModel:
             raise ValueError(f"the {side} take ids without more being said; got {name!r}. Just learn it.")
         table.add(name, value)
 
-    # -- for learners to say
-    # --------------------------------------------------------------------------------------------
+    # -- for learners to say -------------------------------------------------------------------------------------------
 
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """y_bar of every task, (n, L)."""
@@ -247,30 +253,29 @@ class PairModel:
         raise NotImplementedError
 
     def one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> OneTrial:
-        """One pair with labels y (L,), about to be learned."""
+        """The steps that learn one pair with labels y (L,)."""
         raise NotImplementedError
 
     def batch(self, pairs: Pairs, y: Floats, *, values: bool) -> Batch:
-        """Pairs with labels y (n, L), about to be learned; scores may be signs where `values` are not wanted.
+        """The steps that learn pairs with labels y (n, L). Without `values` scores may be signs.
 
-        New ids are known then, as if asked about.
+        The call adds new ids, as a prediction does.
         """
         raise NotImplementedError
 
     def n_learned(self, task: int) -> int:
-        """Trials that went through a task, of which only differences say something."""
+        """A count that every trial of a task raises by one; it need not begin at 0."""
         raise NotImplementedError
 
     def _learned(self) -> dict[str, Any]:
-        """The learner's part of the state."""
+        """What the subclass learned, as plain data."""
         raise NotImplementedError
 
     def _take(self, state: Mapping[str, Any]) -> None:
-        """Restore the learner's part of a state."""
+        """Restore what `_learned` gave."""
         raise NotImplementedError
 
-    # -- learning
-    # ---------------------------------------------------------------------------------------------------------
+    # -- learning ------------------------------------------------------------------------------------------------------
 
     def signs(self, scores: Floats, first: int) -> Floats:
         """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""
@@ -281,8 +286,7 @@ class PairModel:
         signs: Floats = self.signs(self.score_one(pair, policy)[None], self.n_seen)[0]
         return signs
 
-    # -- state
-    # ------------------------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """What was learned, as plain data."""
@@ -294,9 +298,7 @@ class PairModel:
         }
 
     def take(self, state: Mapping[str, Any]) -> None:
-        """A state, by a model just begun with the options of the one it is of. ValueError where it is not of these
-        options.
-        """
+        """Restore a state in a model just begun. ValueError where the state is of a model of other options."""
         for table, part in zip((self.rows, self.cols), state["tables"], strict=True):
             table.grow_from(part)
         if min(int(state[name]) for name in _COUNTS) < 0:
@@ -333,7 +335,7 @@ class OneTrial:
 
 
 class Batch:
-    """`Steps` of pairs, block by block; what was predicted before each of them."""
+    """`Steps` of n pairs, block by block, and the predictions before each of them."""
 
     def __init__(self, model: PairModel, vertices: tuple[Vertices, Vertices], y: Floats) -> None:
         self._model, self._y = model, y
@@ -341,8 +343,8 @@ class Batch:
         self._labels, self._answers = np.ascontiguousarray(y.T), np.zeros(y.shape[::-1])  # (L, n): a task has a row
         self._updated, self._wrong = np.ones(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
         self._begun, self._first = [model.n_learned(k) for k in range(y.shape[1])], model.counts
-        self.n_learned = 0  # of the first trials, and counted
-        self._due = 0  # trials that are learned in the end, since `_open` was called for the last of them
+        self.n_learned = 0  # trials that every task has learned and that are counted
+        self._due = 0  # trials that `keep` must reach: `_open` was called for the last of them
 
     def run(self, verbose: int = 0) -> None:
         """Learn all pairs, in order."""
@@ -380,22 +382,22 @@ class Batch:
         return self._model.n_learned(task) - self._begun[task]
 
     def trials(self) -> Trials:
-        """What was predicted."""
+        """The predictions."""
         raise NotImplementedError
 
     def _learn(self, task: int, start: int, stop: int) -> None:
-        """Trials start to stop of a task, whose answers go into its row; those before are learned."""
+        """Learn trials start to stop of a task, which has learned those before, and write its answers into its row."""
         raise NotImplementedError
 
     def _note(self, start: int, stop: int) -> None:
-        """Fill in where trials start to stop, which every task has learned, were wrong and changed something; again, if
-        asked again.
+        """Note which of trials start to stop were wrong and which changed the model. Every task has learned them; a
+        second call gives the same.
         """
         raise NotImplementedError
 
     def _cuts(self) -> NDArray[np.int64]:
-        """Trials, ascending, that need `_open`."""
+        """Trials, ascending, before which `_open` must be called."""
         return np.empty(0, np.int64)
 
     def _open(self, trial: int) -> None:
-        """What a trial needs before it is learned; again, if asked again."""
+        """Prepare a trial before it is learned. A second call changes nothing."""

@@ -1,4 +1,4 @@
-"""`PoolModel`: a pool of experts for every question, over what its side information says of rows and columns."""
+"""`PoolModel`: pools of experts that learn pairs, with the features, groups and graphs of both sides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lacunar.completion.side import (
 )
 from lacunar.observed.rules import Instance, Number, Rule, check_parts, floats, whole
 
-MOST_FEATURES = 16  # of one side; more are turned into so many directions
+MOST_FEATURES = 16  # of one side; more are projected on so many directions
 _MOST_LEVELS = 64  # of a category that has majorities of its own
 _MOST_NUMBERS = 2**24  # of one expert's covariances at the beginning: 128 MB
 _DIFFUSION = 5.0
@@ -85,17 +85,17 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
     return {name: _MODEL | options for name, options in experts.items()}
 
 
-class _Leaf:
-    """One part of the side information of a side, as the pool reads it: features (size, d), groups (size, G) of
+class _SideItem:
+    """One item of the side information of a side as arrays for the pool: features (size, d), levels (size, G) of
     categories, a graph.
     """
 
     def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         self.state, self.adjacency = state, None
-        self.fixed: Floats | None = None  # features of vertices that do not grow
-        self.modes: KernelModes | None = None  # or of a kernel that grows
-        self.turn = np.zeros((0, 0))
-        self.blocks: list[tuple[int, int]] = []  # first place in the factor, levels
+        self.fixed: Floats | None = None  # features (size, d) where vertices do not grow
+        self.modes: KernelModes | None = None  # gives features where a kernel grows
+        self.rotation = np.zeros((0, 0))
+        self.blocks: list[tuple[int, int]] = []  # of a category: its first column in the factor, its number of levels
         self.names: list[str] = []
         if isinstance(described, Graph):
             self.adjacency = read_adjacency(described.adjacency, described.ids)[0]
@@ -116,13 +116,13 @@ class _Leaf:
                 self.names.append(column["name"])
             first += width
         raw = state.factor()[0]
-        self.turn = np.eye(raw.shape[1])
+        self.rotation = np.eye(raw.shape[1])
         if raw.shape[1] > most_features:
-            self.turn = _axes(raw, most_features)
+            self.rotation = _axes(raw, most_features)
 
     @property
     def has_modes(self) -> bool:
-        """Whether features are those of a graph or a kernel."""
+        """Whether features come from a graph or a kernel."""
         return self.fixed is not None or self.modes is not None
 
     @property
@@ -130,26 +130,26 @@ class _Leaf:
         """Features of a vertex."""
         if self.modes is not None:
             return self.modes.most
-        return self.turn.shape[1] if self.fixed is None else self.fixed.shape[1]
+        return self.rotation.shape[1] if self.fixed is None else self.fixed.shape[1]
 
     def raw(self, first: int, n: int) -> Floats:
-        """Places in the factor (n, d) of the vertices from `first` on."""
-        return self.state.factor()[0][first:] if self.turn.size else np.zeros((n, 0))
+        """Rows (n, d) of the factor for n vertices from `first` on."""
+        return self.state.factor()[0][first:] if self.rotation.size else np.zeros((n, 0))
 
     def features(self, raw: Floats, first: int) -> Floats:
-        """Features (n, d) of the vertices from `first` on, from their places in the factor."""
+        """Features (n, d) of n vertices from `first` on. raw: their rows of the factor."""
         if self.modes is not None:
             return self.modes.features(range(first, self.state.size))
-        features: Floats = raw @ self.turn if self.fixed is None else self.fixed[first:]
+        features: Floats = raw @ self.rotation if self.fixed is None else self.fixed[first:]
         return features
 
     def arrays(self) -> dict[str, Floats]:
-        """What is computed once and kept: the turn of features; features of a graph or kernel."""
+        """What is computed once: the rotation of features, and the features of a graph or kernel."""
         modes = self.fixed if self.modes is None else self.modes.modes
-        return {"turn": self.turn, "modes": np.zeros((0, 0)) if modes is None else modes}
+        return {"rotation": self.rotation, "modes": np.zeros((0, 0)) if modes is None else modes}
 
     def groups(self, raw: Floats) -> NDArray[np.int32]:
-        """Level of every category (n, G), -1 for none, from places in the factor (n, d)."""
+        """Level (n, G) of every category, -1 for none. raw: rows (n, d) of the factor."""
         levels = np.full((len(raw), len(self.blocks)), -1, np.int32)
         for k, (start, width) in enumerate(self.blocks):
             block = raw[:, start : start + width]
@@ -158,7 +158,7 @@ class _Leaf:
 
 
 def _compared(raw: Floats) -> Floats:
-    """Standardised features (size, D) in rows of length 1, whose products say how alike two vertices are."""
+    """Standardised features (size, D), rows of length 1: the product of two rows is the vertices' similarity."""
     if not 0 < raw.size <= _MOST_NUMBERS:
         return np.zeros((len(raw), 0))
     standardised: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
@@ -167,29 +167,29 @@ def _compared(raw: Floats) -> Floats:
 
 
 class SideFeatures:
-    """Features (at most `most_features`), groups and graphs of one side, of all parts of its side information."""
+    """Features (at most `most_features`), categories and graph of one side, from all items of its side information."""
 
     def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         parts = list(_parts(described, state))
-        self._leaves = [_Leaf(*part, max(1, most_features // len(parts))) for part in parts]
-        self.names = [name for leaf in self._leaves for name in leaf.names]
-        self.adjacency = next((leaf.adjacency for leaf in self._leaves if leaf.adjacency is not None), None)
-        self.d = sum(leaf.d for leaf in self._leaves)
-        self.has_modes = any(leaf.has_modes for leaf in self._leaves)
-        self._modes = [leaf.modes for leaf in self._leaves if leaf.modes is not None]
+        self._items = [_SideItem(*part, max(1, most_features // len(parts))) for part in parts]
+        self.names = [name for item in self._items for name in item.names]
+        self.adjacency = next((item.adjacency for item in self._items if item.adjacency is not None), None)
+        self.d = sum(item.d for item in self._items)
+        self.has_modes = any(item.has_modes for item in self._items)
+        self._modes = [item.modes for item in self._items if item.modes is not None]
 
     def plain(self, first: int, n_vertices: int) -> dict[str, Any]:
-        """Arrays for the core: features, groups and edges of the vertices from `first` on, of `n_vertices`."""
+        """Arrays for the core: features, levels and edges of vertices `first` to `n_vertices`."""
         size = n_vertices - first
-        widths = [width for leaf in self._leaves for _, width in leaf.blocks]
-        raws = [(leaf, leaf.raw(first, size)) for leaf in self._leaves]
+        widths = [width for item in self._items for _, width in item.blocks]
+        raws = [(item, item.raw(first, size)) for item in self._items]
         compared = np.zeros((0, 0)) if first else np.hstack([_compared(raw) for _, raw in raws])
         tables = {
             "size": size,
             "d": self.d,
-            "phi": np.hstack([leaf.features(raw, first) for leaf, raw in raws]).reshape(size, self.d),
+            "phi": np.hstack([item.features(raw, first) for item, raw in raws]).reshape(size, self.d),
             "levels": widths,
-            "groups": np.hstack([leaf.groups(raw) for leaf, raw in raws]).reshape(size, len(widths)),
+            "groups": np.hstack([item.groups(raw) for item, raw in raws]).reshape(size, len(widths)),
             "wide": compared.shape[1],
             "compared": compared,
         }
@@ -201,36 +201,36 @@ class SideFeatures:
         }
 
     def state(self) -> list[dict[str, Any]]:
-        """Of every part the turn of features and the modes: another machine may find other eigenvectors."""
-        return [{name: part.copy() for name, part in leaf.arrays().items()} for leaf in self._leaves]
+        """The rotation and the modes of every item, since another machine may find other eigenvectors."""
+        return [{name: part.copy() for name, part in item.arrays().items()} for item in self._items]
 
     def take(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """A `state` of the same side."""
-        for leaf, part in zip(self._leaves, state, strict=True):
+        """Restore a `state` of the same side information."""
+        for item, part in zip(self._items, state, strict=True):
             rules: dict[str, Rule] = {
-                name: floats(*array.shape, dtype=np.float64) for name, array in leaf.arrays().items()
+                name: floats(*array.shape, dtype=np.float64) for name, array in item.arrays().items()
             }
             check_parts(part, rules, "a state", {})
-            leaf.turn = part["turn"].copy()
-            if leaf.fixed is not None:
-                leaf.fixed = part["modes"].copy()
-            if leaf.modes is not None:
-                leaf.modes.set_modes(part["modes"].copy())
+            item.rotation = part["rotation"].copy()
+            if item.fixed is not None:
+                item.fixed = part["modes"].copy()
+            if item.modes is not None:
+                item.modes.set_modes(part["modes"].copy())
 
     # -- kernels that grow --------------------------------------------------------------------------------------------
 
     @property
     def has_growing_kernel(self) -> bool:
-        """Whether vertices may open directions."""
+        """Whether new vertices may add a direction to the features."""
         return bool(self._modes)
 
     @property
     def landmarks(self) -> list[list[int]]:
-        """Vertices that have opened a direction, of every kernel that grows."""
+        """For every kernel that grows, the vertices that added a direction."""
         return [list(modes.landmarks) for modes in self._modes]
 
     def set_landmarks(self, landmarks: Sequence[Sequence[int]], n_vertices: int) -> None:
-        """Those of a state; ValueError for what cannot be."""
+        """Restore the landmarks of a state; ValueError for vertices that add no direction."""
         rule = whole("landmarks", distinct=True, high=n_vertices - 1)
         for modes, vertices in zip(self._modes, landmarks, strict=True):
             rule.check(np.array(vertices, np.int64), "landmarks", {})
@@ -238,23 +238,23 @@ class SideFeatures:
 
     @property
     def settled(self) -> bool:
-        """Whether no vertex opens a direction any more."""
+        """Whether no vertex can add a direction any more."""
         return all(modes.full for modes in self._modes)
 
     @property
     def n_directions(self) -> int:
-        """Directions that vertices have opened."""
+        """Number of directions that vertices have added."""
         return sum(len(modes.landmarks) for modes in self._modes)
 
     def open(self, vertex: int) -> None:
-        """Add a vertex that is learned for the first time."""
+        """Let a vertex add its direction, where it has one, before it is learned for the first time."""
         for modes in self._modes:
             if modes.opens(vertex):
                 modes.open(vertex)
 
 
 def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideInformation, SideState]]:
-    """Side information without `Mix` and lists around it, and its states."""
+    """Items of side information inside `Mix` and lists, each with its state."""
     if isinstance(state, MixedState) and isinstance(described, Mix):
         yield from _parts(described.side, state.base)
     elif isinstance(state, JoinedState) and isinstance(described, Join):
@@ -280,7 +280,9 @@ def _axes(raw: Floats, most_features: int) -> Floats:
 
 
 def _most_features(others: int) -> int:
-    """Features of a side whose coefficients every one of `others` vertices keeps, with their covariance."""
+    """How many features a side may have: each of `others` vertices stores a coefficient of every one and their
+    covariance.
+    """
     return max(1, min(MOST_FEATURES, int(np.sqrt(_MOST_NUMBERS / max(others, 1))) - 3))
 
 
@@ -360,14 +362,14 @@ class PoolModel(PairModel):
         return [len(table.number) + (table.spare != UNKNOWN) for table in self._tables]
 
     def _grow(self) -> None:
-        """Adds the vertices to the pools that the side information has gained."""
+        """Add to the pools the vertices that the side information has gained."""
         named = [len(table.number) for table in self._tables]
         sizes = self._sizes_now()
         if (sizes, named) == (self._sizes, self._named):
             return
         for side, features in enumerate(self.side_features):
             if sizes[side] > self._sizes[side]:
-                for pool in self.pools:  # each from its own size: growing may have failed half-way
+                for pool in self.pools:  # each from its own size, since an earlier call may have failed half-way
                     if pool.size(side) < sizes[side]:
                         pool.grow(side, features.plain(pool.size(side), sizes[side]))
                 self._sizes[side] = sizes[side]
@@ -377,7 +379,7 @@ class PoolModel(PairModel):
                 self._named[side] = named[side]
 
     def _mirror(self, names: Iterable[Hashable]) -> None:
-        """Tells the pools which of `names` are both a row and a column."""
+        """Tell the pools which of `names` are both a row and a column."""
         if not self._shared_ids:
             return
         rows, cols = (table.number for table in self._tables)
@@ -432,16 +434,15 @@ class PoolModel(PairModel):
         return scores
 
     def outside_odds(self, k: int, p: Floats) -> Floats:
-        """Log-odds (n, E) of experts from outside the core in pool k, from the answers (pools, n) of those before it:
-        of a threshold's pool the lower threshold, nan for the lowest, and the share; the first pool has none.
+        """Log-odds (n, E) that pool k takes from the answers p (pools, n) of the pools before it: of the threshold
+        below, nan for the lowest, and of the share. The first pool takes none.
         """
         if k == 0:
             return np.empty((p.shape[1], 0))
         lower = _log_odds(p[k - 1]) if k > 1 else np.full(p.shape[1], np.nan)
         return np.column_stack([lower, _log_odds(p[0])])
 
-    # -- learning
-    # -------------------------------------------------------------------------------------------------------
+    # -- learning ------------------------------------------------------------------------------------------------------
 
     def one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> OnePoolTrial:
         """One pair with labels y (L,)."""
@@ -463,7 +464,7 @@ class PoolModel(PairModel):
     # -- kernels that grow --------------------------------------------------------------------------------------------
 
     def first_trials(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Trials at which a side that is not settled meets a vertex for the first time, ascending."""
+        """Trials, ascending, at which a vertex comes for the first time on a side that may still add directions."""
         trials: set[int] = set()
         for side, table, vertices in zip(self.side_features, self._tables, (i, j), strict=True):
             if not side.settled and table.fresh:
@@ -472,7 +473,7 @@ class PoolModel(PairModel):
         return np.array(sorted(trials), np.int64)
 
     def open(self, i: int, j: int) -> None:
-        """Tells the pools of directions that a pair's vertices open, where they were never learned."""
+        """Let the vertices of a pair that were never learned add their directions, and tell the pools."""
         for k, (side, table, vertex) in enumerate(zip(self.side_features, self._tables, (i, j), strict=True)):
             if not side.has_growing_kernel:
                 continue
@@ -482,14 +483,13 @@ class PoolModel(PairModel):
                 self._renew(k)
 
     def _renew(self, side: int) -> None:
-        """Gives the pools the features of a side anew."""
+        """Replace the features of a side in the pools."""
         phi = self.side_features[side].plain(0, self._sizes[side])["phi"]
         for pool in self.pools:
             pool.set_features(side, phi)
         self._directions[side] = self.side_features[side].n_directions
 
-    # -- weights
-    # --------------------------------------------------------------------------------------------------------
+    # -- weights -------------------------------------------------------------------------------------------------------
 
     @property
     def weights(self) -> Floats:
@@ -497,12 +497,11 @@ class PoolModel(PairModel):
         return np.array([pool.weights() for pool in self.task_pools])
 
     def path(self) -> tuple[NDArray[np.int64], Floats]:
-        """Trials (T,) at which the weights were written down, and the weights, (T, L, E)."""
+        """Trials (T,) at which refits began, and the weights (T, L, E) then."""
         paths = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.task_pools]
         return paths[0][:, 0].astype(np.int64), np.stack([path[:, 1:] for path in paths], axis=1)
 
-    # -- state
-    # ----------------------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     def _learned(self) -> dict[str, Any]:
         self._grow()
@@ -522,7 +521,7 @@ class PoolModel(PairModel):
             pool.set_state(part)
 
     def _take_features(self, state: Mapping[str, Any]) -> None:
-        """Pools over features turned as in a whole state, each part of which is checked against them."""
+        """Restore the features of a state, make the pools anew from them and check the pools' states against these."""
         for side, part in zip(self.side_features, state["side_features"], strict=True):
             side.take(part)
         self._make_pools(len(self.task_pools))
@@ -530,7 +529,7 @@ class PoolModel(PairModel):
             self._check_pool(pool, trials, part, int(state["n_seen"]))
 
     def _check_pool(self, pool: _core.PairPool, trials: int, state: Mapping[str, Any], n: int) -> None:
-        """Every array of a state, of n trials, that comes out of a file."""
+        """Check every array of a pool's state of n trials; a file may hold anything."""
         begun = pool.state(False)
         rules: dict[str, Rule] = {
             name: floats(len(part), dtype=np.float64)
@@ -573,7 +572,7 @@ class OnePoolTrial(OneTrial):
     def keep(self) -> None:
         """See `Steps`."""
         pools = self._model.pools
-        if self._due:  # what it opens is of no use to others
+        if self._due:  # its directions must be there before any pool learns
             self._model.open(*self._pair)
         elif pools[0].n_seen == self._begun:
             return
@@ -595,7 +594,7 @@ class PoolBatch(Batch):
     _model: PoolModel
 
     def trials(self) -> Trials:
-        """What was predicted."""
+        """The predictions."""
         scores = self._model.task_scores(self._answers)
         return Trials(scores, self._model.probabilities(scores), self._updated, self._wrong)
 

@@ -69,34 +69,32 @@ class SideState:
         raise TypeError(f"only side information of kind 'factor' has a factor; this is {self.kind!r}. Use apply().")
 
     def grow(self, value: Any) -> int:
-        """Takes one more vertex and returns its number."""
+        """Add one more vertex and return its number."""
         vertex = self.size
         self.put(vertex, self.read(value))
         return vertex
 
     def read(self, value: Any) -> Any:
-        """What `put` wants of one more vertex; ValueError or TypeError for what cannot be taken."""
+        """Check the value of one more vertex and return what `put` stores; ValueError or TypeError for a bad one."""
         raise ValueError(
             f"this side information knows {self.size} ids and takes no more; got {shown(value)}. Use side information "
             "that grows (Identity(), KernelFunction, Features with the new row's features)."
         )
 
     def put(self, vertex: int, point: Any) -> None:
-        """Takes one more vertex, number `size`, as `read`. After an interrupt it may be called again, with the same."""
+        """Store vertex number `size`. point: what `read` returned. After an interrupt the same call may be repeated."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
-        """Plain data of what has grown since the beginning, and the digest of what it grew from."""
+        """What was added since the beginning, and the digest of the beginning, as plain data."""
         return {"digest": self.digest, **self._grown()}
 
     def grow_from(self, state: Mapping[str, Any]) -> None:
-        """What a `state` had grown, taken by side information just begun; ValueError for a state of other side
-        information.
-        """
-        came = state.get("digest")
-        if came != self.digest:
+        """Add what a `state` holds to side information just begun; ValueError for a state of other side information."""
+        digest = state.get("digest")
+        if digest != self.digest:
             raise ValueError(
-                f"the state must be of this side information; its digest is {came!r}, this is {self.digest!r}. Pass "
+                f"the state must be of this side information; its digest is {digest!r}, this is {self.digest!r}. Pass "
                 "the side information that it was of."
             )
         self._grow_again({name: part for name, part in state.items() if name != "digest"})
@@ -109,7 +107,7 @@ class SideState:
 
 
 class RowStore:
-    """Rows (n, d) that grow by one, doubling their memory."""
+    """An array (n, d) to which rows are appended; its memory doubles where it is full."""
 
     def __init__(self, rows: Floats) -> None:
         self._buffer, self.size = np.ascontiguousarray(rows, dtype=np.float64), len(rows)
@@ -120,7 +118,7 @@ class RowStore:
         return self._buffer[: self.size]
 
     def put(self, n: int, row: Floats) -> None:
-        """Row n (d,), the last one."""
+        """Store the last row (d,), number n."""
         if n == len(self._buffer):
             wider = np.empty((max(8, 2 * n), self._buffer.shape[1]))
             wider[:n] = self._buffer
@@ -144,7 +142,7 @@ def digest_of(**parts: Any) -> str:
 
 
 def plain_ids(ids: Sequence[Hashable] | None) -> list[Hashable] | None:
-    """Ids as Python's own objects: numpy's scalars are what their item() is."""
+    """Ids with NumPy's scalars turned into Python's objects."""
     return None if ids is None else [i.item() if isinstance(i, np.generic) else i for i in ids]
 
 
@@ -155,13 +153,13 @@ def shown(value: object) -> str:
 
 
 def rounding(matrix: Any) -> float:
-    """What counts as rounding in a computed matrix, as a share of its largest entry: 1e-8, in float32 1e-5."""
+    """How far rounding may move entries of a computed matrix, as a share of the largest: 1e-8, in float32 1e-5."""
     dtype = getattr(matrix, "dtype", None)
     return 1e-5 if dtype in (np.float32, np.float16) else 1e-8
 
 
 def check_kernel(K: Any) -> Floats:
-    """A symmetric positive semidefinite matrix (n, n) of finite numbers, a copy, exactly symmetric. O(n^3 / 3)."""
+    """Check that K (n, n) is finite, symmetric and positive semidefinite; return a symmetric copy. O(n^3 / 3)."""
     dense, slack = _as_square(K), rounding(K)
     if not np.isfinite(dense).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(dense))[0])
@@ -201,7 +199,9 @@ def _as_square(K: Any) -> Floats:
 
 
 def check_semidefinite(K: Floats, relative: float) -> None:
-    """No eigenvalue below -relative times the largest diagonal entry: a Cholesky factor of K plus that much exists."""
+    """Raise ValueError where K (n, n) has an eigenvalue below -relative times its largest diagonal entry: K with that
+    much on its diagonal has no Cholesky factor.
+    """
     diagonal = np.diag(K)
     if (diagonal < 0).any():
         i = int(diagonal.argmin())
@@ -222,7 +222,7 @@ def check_semidefinite(K: Floats, relative: float) -> None:
 
 
 def check_ids(ids: Sequence[Hashable] | None, size: int, what: str) -> list[Hashable] | None:
-    """The ids as a list of `size` distinct hashable values, or None; TypeError or ValueError for any others."""
+    """Check that ids are `size` distinct ones and return them as a list; None stays None."""
     if ids is None:
         return None
     named = read_ids(list(ids), "ids")
@@ -257,7 +257,7 @@ def square_names(matrix: Any, what: str) -> list[Hashable] | None:
 
 
 def check_weight(value: Any, name: str, *, high: float = 1.0) -> float:
-    """A finite number in [0, high]."""
+    """Check that a value is a finite number in [0, high] and return it."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number; got {type(value).__name__} {shown(value)}.")
     if not 0 <= value <= high:
@@ -269,7 +269,7 @@ def check_weight(value: Any, name: str, *, high: float = 1.0) -> float:
 
 
 def check_positive(value: Any, name: str) -> float:
-    """A finite number above 0."""
+    """Check that a value is a finite number above 0 and return it."""
     number = check_weight(value, name, high=np.inf)
     if number == 0:
         raise ValueError(f"{name} must be above 0; got 0.")
@@ -277,7 +277,7 @@ def check_positive(value: Any, name: str) -> float:
 
 
 def check_index(index: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Vertex numbers 0..size-1 as an array (k,)."""
+    """Check that an index holds vertices 0 to size - 1 and return it as an array (k,)."""
     numbers = np.atleast_1d(np.asarray(index))
     if numbers.size and numbers.dtype.kind not in "iu":
         raise TypeError(f"vertices must be integers 0 to {size - 1}; got dtype {numbers.dtype}.")
@@ -294,7 +294,7 @@ class SideInformation(BaseEstimator):  # type: ignore[misc]
     """
 
     def begin(self) -> SideState:
-        """Validate and make the state that an engine reads; every call makes a new one."""
+        """Check the arguments and make a new state, which an engine reads."""
         raise NotImplementedError
 
     def plain(self) -> SideInformation:
@@ -342,7 +342,9 @@ class DenseState(SideState):
         return K
 
     def put_column(self, n: int, column: Floats, own: float) -> None:
-        """Vertex n, the last one, with its kernel values (n,) and its own one; doubles the memory where it is full."""
+        """Store the last vertex, number n: its kernel values (n,) with the others and `own` with itself. Memory doubles
+        where it is full.
+        """
         if n == len(self._K):
             wider = np.zeros((max(8, 2 * n), max(8, 2 * n)))
             wider[:n, :n] = self._K
@@ -353,7 +355,7 @@ class DenseState(SideState):
 
     @property
     def buffer(self) -> Floats:
-        """K in the first rows and columns of an array that may be larger."""
+        """The array that holds K in its first rows and columns."""
         return self._K
 
 
@@ -422,7 +424,7 @@ class FactorState(SideState):
         return product
 
     def put(self, vertex: int, point: Any) -> None:
-        """A row of Phi (d,)."""
+        """Store a row of Phi (d,)."""
         self._phi.put(vertex, point)
 
     def factor(self) -> tuple[Floats, float, float]:
@@ -438,7 +440,7 @@ class IdentityState(FactorState):
     grows = True
 
     def read(self, value: Any) -> Any:
-        """Nothing: an id needs no side information."""
+        """Return an empty row: an id needs no side information."""
         return np.empty(0)
 
     def _grown(self) -> dict[str, Any]:
@@ -656,7 +658,7 @@ class JoinedState(SideState):
         return np.hstack(Phis) / np.sqrt(len(Phis)), float(np.mean(owns)), float(np.mean(consts))
 
     def read(self, value: Any) -> Any:
-        """What every part wants of one more id, in their order."""
+        """Return what every part reads of one more id, in their order."""
         if not self.grows or not isinstance(value, list | tuple | np.ndarray) or len(value) != len(self.parts):
             raise ValueError(
                 f"a new id must come with {len(self.parts)} values, one for each side information; got {shown(value)}."

@@ -26,7 +26,7 @@ struct BilinearRule {
   bool products = false;  // f_ij is every product of (1, phi_i) and (1, psi_j); not with `refit`
 };
 
-// A pair and what is known of it; a vertex of -1 is unknown.
+// A pair with its features: phi (d_rows), psi (d_cols), f (1 + pair_features). A vertex of -1 is unknown.
 struct PairKnown {
   Index i, j;
   const double *phi, *psi, *f;
@@ -68,15 +68,14 @@ class TrialFeatures {
   std::vector<std::vector<double>> chunks_;
 };
 
-// What a refit reads: the history by rows and by columns, and what is known of vertices and pairs.
+// What a refit reads: the history by rows and by columns, features of vertices phi, psi and of every trial's pair.
 struct RefitSource {
   const VertexLists* lists[2];
   const double *phi, *psi;
   const TrialFeatures* features;
 };
 
-// A refit that is spread over trials: where it stands, and what it has summed up so far. All of it is state: a copy
-// goes on to the same bits.
+// A refit that is spread over trials: its position and its sums so far. A copy goes on to the same bits.
 struct RefitState {
   Offset model = -1;              // -1: none is under way
   Offset sweep = 0, part = 0;     // part 0: rows, 1: columns, 2: what all pairs share
@@ -97,11 +96,11 @@ class Bilinear {
  public:
   Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64_t salt);
 
-  // Blocks of vertices that came; they begin with their first observation.
+  // Makes space for the blocks of so many vertices; a block begins with its first observation.
   void resize(Offset n_rows, Offset n_cols);
   // Log-odds with their uncertainty: z / sqrt(1 + pi var(z) / 8). O(d^2).
   double odds(const PairKnown& pair);
-  // The label of the pair that was asked last, by moment matching: one step of assumed density filtering. O(d^2).
+  // Learns the label of the pair asked last by one step of assumed density filtering (moment matching). O(d^2).
   void learn(double y);
   // A refit is variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by
   // EM. This does about `budget` of its work in place, and returns what it did; the last sweep ends with
@@ -109,10 +108,10 @@ class Bilinear {
   double refit(const RefitSource& source, double budget, RefitState& at);
   // The work of a whole refit of n observations.
   double refit_work(Offset n) const;
-  // Whether a refit of these observations may have come to a place.
+  // Whether a refit of these observations can stand at `at`.
   bool stands(const RefitSource& source, const RefitState& at) const;
 
-  // Takes the order of the vertices from a history, where the blocks were replaced.
+  // Reads the order of the vertices from a history, after the blocks were replaced.
   void follow(const PairHistory& seen);
   const BilinearRule& rule() const { return rule_; }
   BilinearState& state() { return s_; }

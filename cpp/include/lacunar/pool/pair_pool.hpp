@@ -10,7 +10,7 @@
 
 namespace lacunar {
 
-// What is known of the rows (or columns) before the stream.
+// Side information of the rows (or columns).
 struct PoolSide {
   Offset size = 0;
   int d = 0;                   // features
@@ -20,25 +20,25 @@ struct PoolSide {
   std::vector<Offset> indptr;  // a graph of neighbours, or empty
   std::vector<Index> near;     // ascending within a vertex
   std::vector<double> weight;
-  int wide = 0;                  // features that are compared only
+  int wide = 0;                  // standardised features, which pairs of one graph compare
   std::vector<double> compared;  // (size, wide), rows of length 1
 };
 
 struct PoolRule {
   std::vector<BilinearRule> bilinear;
   int trials = 1;              // of an observation, see BilinearRule
-  double smoothing = 1;        // observations that the coarser count is worth
+  double smoothing = 1;        // how many observations the prior of a count is worth
   double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
-  double refit_share = .005;  // a refit is spread over so many trials of those before it; 0 does it at once
+  double refit_share = .005;  // a refit takes this share of the trials before it; 0 refits at once
   double mixer_variance = .2;        // of the mixers' weights at the beginning
-  double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
-  int extra = 0;                     // experts from outside
-  bool same = false;                 // rows and columns have one side information
-  bool shared_ids = false;                  // rows and columns may be of one kind
+  double correction_variance = .02;  // of the weights of the mixers by counts, which add to the first
+  int extra = 0;                     // experts whose log-odds the caller gives
+  bool same = false;                 // rows and columns have the same side information
+  bool shared_ids = false;                  // an id may be a row and a column
 };
 
-// Observations of a cell, by open hash tables: many small ones, so that none takes long to grow.
+// Counts of the labels of every pair, in many small open hash tables, so that none takes long to grow.
 class CellCounts {
  public:
   struct Pair {
@@ -59,18 +59,18 @@ class CellCounts {
   std::vector<Part> parts_ = std::vector<Part>(256);
 };
 
-// Rows and columns of one kind: the number of a vertex on either side, and its links so far.
+// Ids that may be rows and columns: one number for both sides of an id, and the links (pairs seen) of every number.
 class SharedIds {
  public:
   void resize(int side, Offset size);
   void set_shared(Index row, Index col);
-  // The common number, given in the order of the stream: -1 where the vertex was not seen on either side.
+  // The number of a vertex of a side; -1 where no pair had its id on either side. Numbers follow the stream's order.
   Index of(int side, Index vertex) const;
   Index number(int side, Index vertex);
   void link(Index a, Index b, double y);
   void clear();
   Offset size() const { return static_cast<Offset>(links_.size()); }
-  // A constant, then what the links of a and b have in common.
+  // f (kFeatures): a constant, then counts of the links that a and b share. O(links of a and b).
   static constexpr int kFeatures = 8;
   void features(Index a, Index b, double* f);
 
@@ -107,31 +107,32 @@ class PairPool {
 
   PairPool(PoolRule rule, PoolSide rows, PoolSide cols);
 
-  // New vertices and what is known of them; graphs do not grow.
+  // Adds vertices with their side information; graphs do not grow.
   void grow(int side, const PoolSide& more);
-  // Features (size, d) of a side instead of its present ones, where a vertex has opened a direction.
+  // Replaces the features (size, d) of a side, to which a vertex has added a direction.
   void set_features(int side, std::vector<double> phi) { sides_[side].phi = std::move(phi); }
   void set_shared(Index row, Index col) { shared_ids_.set_shared(row, col); }
   Offset size(int side) const { return sides_[side].size; }
   int features(int side) const { return sides_[side].d; }
   int experts() const { return n_experts_; }  // those from outside last
   int hedged() const { return n_experts_ + kMixers; }
-  // Of ids without a vertex of their own: the vertex that the id has on the other side, or -1.
+  // For ids without a vertex on their own side: their vertex on the other side, or -1.
   struct Mirrored {
     Index row = -1, col = -1;
   };
   // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
   double probability(Index i, Index j, const double* extra, Mirrored mirrored);
-  // Observations in order, y = 1 or -1 (of several trials the positive less the negative ones): P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
-  // null. Where memory ends within a trial, the pool is of no more use.
+  // Predicts and learns n observations in order: y = 1 or -1, of several trials the positive less the negative ones.
+  // out (n): P(y = 1) before each. chances (n, hedged()): that of every expert and mixer; may be null. After
+  // std::bad_alloc within a trial the pool must not be used.
   void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
            double* chances);
   const std::vector<double>& odds() const { return odds_; }
   double mixture() const { return mixture_; }  // P(y = 1) of the pair asked last
   PoolState& state() { return s_; }
   std::vector<Bilinear>& models() { return models_; }
-  void remember(PairHistory seen);  // this history instead of the present one
-  bool stands(const RefitState& at) const;  // whether a refit of the present history can have come there
+  void remember(PairHistory seen);  // replaces the history
+  bool stands(const RefitState& at) const;  // whether a refit of the history can stand there
   std::vector<double> weights() const;
 
  private:
@@ -176,8 +177,8 @@ class PairPool {
   int n_experts_ = 0, mixer_dim_ = 0, pair_features_ = 1;
   Offset group_total_[2] = {0, 0};
   Offset count_stride_[2] = {2, 2};
-  // of the pair asked last
-  std::vector<double> odds_, chance_, inputs_, f_, links_, products_;  // the last empty where no model reads it
+  // Of the pair asked last:
+  std::vector<double> odds_, chance_, inputs_, f_, links_, products_;  // products_ is empty where no model reads it
   Index row_id_ = -1, col_id_ = -1;    // its common numbers
   Index asked_[2] = {-1, -1};  // row and column, -1 where they count as never seen
   double product_odds_ = 0;
