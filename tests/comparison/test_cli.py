@@ -206,13 +206,12 @@ def test_usage(argv, capsys):
     assert "usage" in capsys.readouterr().err
 
 
-def test_as_module(table, tmp_path):
-    command = [sys.executable, "-m", "lacunar"]
+def test_as_module(tmp_path, capsys):
+    assert main(["config"]) == 0
+    assert capsys.readouterr().out.startswith("lacunar")
+    command = [sys.executable, "-m", "lacunar", "compare", str(tmp_path / "none.csv")]
     environment = os.environ | {"PYTHONWARNINGS": "error"}
-    done = subprocess.run([*command, "config"], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0
-    assert done.stdout.startswith("lacunar")
-    done = subprocess.run([*command, "compare", str(tmp_path / "none.csv")], capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip().endswith("no such file.")
 
@@ -274,16 +273,12 @@ def test_no_output_takes_the_place_of_an_input(command, over, link, table, model
     assert (Path(kept).read_bytes(), os.stat(kept).st_ino) == (before, inode)
 
 
-def test_standard_input_is_not_written_over(table, model, tmp_path):
+def test_standard_input_is_not_written_over(table, model, monkeypatch, capsys):
     before = Path(table).read_bytes()
-    with open(table, "rb") as stdin:
-        done = subprocess.run(
-            [sys.executable, "-m", "lacunar", "predict", model, "-", "--output", table],
-            stdin=stdin,
-            capture_output=True,
-            text=True,
-        )
-    assert (done.returncode, "that is the table" in done.stderr) == (2, True)
+    with open(table) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["predict", model, "-", "--output", table]) == 2
+    assert "that is the table" in capsys.readouterr().err
     assert Path(table).read_bytes() == before
 
 

@@ -113,7 +113,7 @@ BASELINES = [
     MatrixCompletionRegressor("bias", lam=1.0, mu=1e-3, random_state=0),
     MatrixCompletionRegressor("bias", mu_min=1e-3, tol=1e-3, random_state=0),
 ]
-ANY_MASK = MaskConformalRegressor(GaussianRegressor(), masks="any")
+ANY_MASK = MaskConformalRegressor(GaussianRegressor(), masks="any", cv=2)
 WRAPPERS = [MaskConformalRegressor(), ANY_MASK, MaskConformalClassifier()]
 
 
@@ -235,8 +235,16 @@ def default_failures(estimator):
     return DEFAULT_FAILURES.get(type(estimator).__name__, {})
 
 
-# Members that fit in milliseconds: with all of them the two take minutes, which the slow tests do.
-QUICK = {"LacunarClassifier": {"members": ["logistic"]}, "LacunarRegressor": {"members": ["gaussian"]}}
+# Searches and folds that fit in milliseconds: with all members the two learners take minutes, which the slow tests do.
+QUICK = {
+    "KarmaClassifierCV": {"gammas": (1, 2)},
+    "KarmaRegressorCV": {"gammas": (1, 2)},
+    "LacunarClassifier": {"members": ["logistic"], "cv": 2},
+    "LacunarRegressor": {"members": ["gaussian"], "cv": 2},
+    "MaskConformalClassifier": {"cv": 2},
+    "MaskConformalRegressor": {"cv": 2},
+    "SLRMRegressorCV": {"n_components": [1, 2], "cv": 2},
+}
 
 
 def default_instances():

@@ -10,6 +10,7 @@ import pytest
 from faulty import LEARNERS, answer, problem, quiet
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import make_classification
+from test_doors import SETTINGS
 from test_estimators import NO_ARRAYS, public_estimators
 
 from lacunar import (
@@ -78,9 +79,7 @@ def check_classes(model, kind, predicted):
 def classifiers():
     for cls in public_estimators():
         if is_classifier(cls()) and cls.__name__ not in NO_ARRAYS:
-            quick = {"members": ["logistic"], "cv": 2} if cls is LacunarClassifier else {}
-            quick |= {"lam": 1.0, "mu": 1e-2} if cls is MatrixCompletionClassifier else {}
-            yield cls(**quick)
+            yield cls(**SETTINGS.get(cls.__name__, {}))
 
 
 @pytest.mark.parametrize("kind", LABELS)

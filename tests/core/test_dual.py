@@ -169,8 +169,8 @@ def test_wrong_sizes_and_types_are_refused():
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("C", [0.1, 2.0])
 def test_crammer_singer_matches_brute_force(n_classes, C):
-    K, _, upper = make_problem(15)
-    K64, label, upper = K.astype(float), np.random.default_rng(5).integers(n_classes, size=15), C * upper
+    K, _, upper = make_problem(10)
+    K64, label, upper = K.astype(float), np.random.default_rng(5).integers(n_classes, size=10), C * upper
     upper[4] = 0
     result = solve_crammer_singer(K, label, n_classes, upper, **TIGHT)
     best = twin.multiclass_primal(K64, label, upper, twin.solve_multiclass(K64, label, n_classes, upper))
