@@ -4,7 +4,10 @@ from threading import get_ident as _get_ident, main_thread as _main_thread
 
 from cpython.exc cimport PyErr_CheckSignals
 
-from _blas cimport blas_int, dpotrf, dpotri, dsymv
+from scipy.linalg.cython_blas cimport dsymv
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+
+ctypedef int blas_int  # SciPy's: int in its own declarations
 
 # Flops between two looks for an interrupt: a look may wait for the interpreter.
 cdef double LOOK_AFTER = 1e9

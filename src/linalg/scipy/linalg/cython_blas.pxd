@@ -1,0 +1,5 @@
+# What _linalg uses of SciPy's Cython BLAS, declared as SciPy declares it: Cython compares both signatures at import. With this
+# copy the build needs neither SciPy nor NumPy, which pip would install a second time to build in isolation.
+ctypedef double d
+
+cdef void dsymv(char *uplo, int *n, d *alpha, d *a, int *lda, d *x, int *incx, d *beta, d *y, int *incy) noexcept nogil
