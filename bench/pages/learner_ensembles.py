@@ -17,6 +17,7 @@ from sklearn.ensemble import (
     StackingClassifier,
     StackingRegressor,
 )
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -33,7 +34,7 @@ def stacking(X: Any, y: Any, classes: bool) -> Any:
     forest = RandomForestClassifier if classes else RandomForestRegressor
     linear = LogisticRegression(max_iter=1000) if classes else RidgeCV(np.logspace(-2, 4, 13))
     members = [
-        ("boosting", boosting(random_state=0)),
+        ("boosting", make_pipeline(VarianceThreshold(), boosting(random_state=0))),  # a fold may lack a column
         ("forest", make_pipeline(mean, forest(200, random_state=0, max_features="sqrt" if classes else 0.33))),
         ("linear", make_pipeline(flags, StandardScaler(), linear)),
     ]
