@@ -74,7 +74,7 @@ class BoostedGaussian(RegressorMixin, TakesMissing):  # type: ignore[misc]
         return (mean, std * np.sqrt(np.maximum(share, _LEAST_SHARE))) if return_std else mean
 
     def _of_draws(self, rows: Floats) -> tuple[Floats, Floats]:
-        """What the trees and what the Gaussian say of the draws of every row, (m, draws) each."""
+        """Predictions of the trees and of the Gaussian for the draws of every row, (m, draws) each."""
         m, d = rows.shape
         patterns, own = np.unique(np.isnan(rows), axis=0, return_inverse=True)
         hidden = np.where(patterns[:, None], np.nan, self.drawn_)  # (patterns, pairs, d)

@@ -26,15 +26,17 @@ _NUMBERS = 2**21  # held at once
 
 
 class Covariances(NamedTuple):
-    """How far covariances are shrunk."""
+    """How far covariances are shrunk, in rows' worth of what is added.
 
-    to_independent: (
-        float  # rows of independent columns, as a share of the rows, added to the covariance that all classes share
-    )
-    to_shared: float  # rows of the shared covariance that are added to that of a class; infinite where all share one
+    `to_independent` is a share of the rows: independent columns are added to the covariance that all classes share.
+    `to_shared` is a number of rows: that covariance is added to the one of each class; infinite where all share it.
+    """
+
+    to_independent: float
+    to_shared: float
 
 
-# The first is what a small or awkward table gets where two do equally well.
+# Of two that do equally well the earlier one is taken: the first is for small or awkward tables.
 CANDIDATES = (
     Covariances(0.15, np.inf),
     Covariances(0.01, np.inf),
@@ -44,7 +46,7 @@ CANDIDATES = (
 
 
 class ClassMixture(NamedTuple):
-    """What rows (m,) tell of their class (c,) and, given it, of each of d columns."""
+    """Log probabilities of the classes of m rows, and of their d entries the mean and variance given each class."""
 
     log_chances: Floats  # (m, c)
     mean: Floats  # (m, d, c)

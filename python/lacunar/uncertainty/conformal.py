@@ -47,7 +47,7 @@ def check_levels(levels: Any) -> Floats:
 
 
 def place(n: Any, level: float) -> Any:
-    """Which of n sorted scores is their quantile, from 1: ceil(level (n + 1)), more than n where they are too few."""
+    """Rank, from 1, of the score that is the quantile of n: ceil(level (n + 1)), above n where they are too few."""
     return np.ceil(level * (n + 1) - 1e-9).astype(np.intp)
 
 
@@ -58,7 +58,9 @@ def quantile(scores: Floats, level: float) -> float:
 
 
 def quantiles_of_rows(ends: Floats, level: float, weights: Floats, own: Floats | None) -> Floats:
-    """Of every row (m,) the quantile of its n ends (m, n), which have weights (n,) where rows weigh `own` (m,)."""
+    """Quantiles (m,), each over the n ends of a row of `ends` (m, n). Ends weigh `weights` (n,) and the unknown one of a
+    row `own` (m,); None weighs all alike.
+    """
     n = ends.shape[1]
     if own is None:
         k = int(place(np.array(n), level))
@@ -71,8 +73,8 @@ def quantiles_of_rows(ends: Floats, level: float, weights: Floats, own: Floats |
 
 
 def weighted_place(weight: Floats, level: float, own: Floats) -> Ints:
-    """Which of n sorted scores of such weights (n,) are their quantiles (m,), from 0, where an unknown score has the
-    weight `own` (m,); n where they weigh too little.
+    """Places, from 0, of quantiles (m,) among n sorted scores of weights `weight` (n,), where the unknown scores weigh
+    `own` (m,); n where the weights are too small.
     """
     total = float(weight.sum())
     return np.searchsorted(np.cumsum(weight) / (total + 1), level * ((total + own) / (total + 1)) - 1e-12)
@@ -139,11 +141,10 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         copies_count: bool = False,
         weights: Floats | None = None,
     ) -> Self:
-        """Keep scores, numbers of missing entries, numbers of classes, weights, and which rows are copies, each (n,).
+        """Store scores, numbers of missing entries, labels, weights, and which rows are copies, each (n,).
 
-        Copies weigh what rows as they came leave free, max(0, 1 - rows near / 100), or as much as rows where they
-        count. A row counts as near by the square of its weight: however many lack about as little as none, they do not
-        stand in for copies that lack as much.
+        With `copies_count` copies weigh as much as rows. Else they weigh max(0, 1 - near / 100), where `near` is the
+        sum of squared kernel weights of the rows: thousands of complete rows are not near a row that lacks two entries.
         """
         self.scores_, self.n_missing_ = scores, n_missing.astype(np.float64)
         self.labels_ = np.zeros(len(scores), dtype=np.intp) if labels is None else np.asarray(labels)
@@ -182,8 +183,8 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         return quantiles
 
     def quantiles(self, n_missing: Floats, level: float, tail: Tail = "upper", own: Floats | None = None) -> Floats:
-        """Those of scores near (m,); of all scores where few rows lack about as many; infinite where all rows are too
-        few for the level, however many copies they have.
+        """Quantiles (m,) by `near`, or of all scores where those are infinite. All are infinite where the rows, however
+        many copies they have, are too few for the level.
         """
         if np.isinf(quantile(self.scores_[~self.copied_], level)):
             return np.full(len(n_missing), np.inf)
@@ -191,13 +192,13 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
         return np.where(np.isfinite(near), near, self.overall(level, tail, own))
 
     def of_classes(self, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None) -> Floats:
-        """Quantiles (m, c) among the rows of every single class: an infinite one puts its class into every set."""
+        """Quantiles (m, c), each among the rows of one class; an infinite one puts its class into every set."""
         each = [self._among(self.labels_ == k).quantiles(n_missing, level, own=own) for k in range(n_classes)]
         return np.column_stack(each)
 
     def of_enough(self, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None) -> Floats:
-        """Quantiles (m, c) of every class that has rows enough. The others share one among their rows, or among all
-        where these are too few, too.
+        """Quantiles (m, c) by class. Classes with too few rows for the level share the quantile among their rows
+        together, or among all rows where that is infinite.
         """
         n_rows = self.class_rows(n_classes)
         rare = place(n_rows, level) > n_rows
@@ -233,7 +234,9 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
 
 
 def drawn_to(usual: Floats, unseen: Floats, novelty: Floats) -> Floats:
-    """Quantiles of training rows, drawn to those of copies with further entries hidden by how new a row's mask is."""
+    """Quantiles (m,) between `usual` (m,), those of training rows, at novelty 0, and `unseen` (m,), those of copies with
+    further entries hidden, at novelty 1.
+    """
     both = np.isfinite(unseen) & np.isfinite(usual)
     usual[both] += novelty[both] * (unseen[both] - usual[both])
     return usual

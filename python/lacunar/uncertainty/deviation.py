@@ -50,17 +50,10 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.sqrt(np.exp(log) * self.square_))
 
 
-def scores_out_of_fold(
-    predicted: Floats, residuals: Floats, variance: Floats, missing: Floats, fold: NDArray[np.integer]
-) -> Floats:
-    """Residuals over standard deviations that were learned without each of the folds numbered in `fold`, each (n,)."""
-    return np.asarray(residuals / sigma_out_of_fold(predicted, residuals, variance, missing, fold))
-
-
 def sigma_out_of_fold(
     predicted: Floats, residuals: Floats, variance: Floats, missing: Floats, fold: NDArray[np.integer]
 ) -> Floats:
-    """Standard deviations (n,) that were learned without each of the folds numbered in `fold`."""
+    """Standard deviations (n,): those of a fold, by its number in `fold` (n,), are learned from the other folds."""
     sigma, columns = np.empty(len(residuals)), (predicted, residuals, variance, missing)
     for k in np.unique(fold):
         test = fold == k

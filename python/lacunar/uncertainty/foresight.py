@@ -50,8 +50,10 @@ class Foresight(NamedTuple):
 
 
 def indicators_of(table: Floats, levels: list[NDArray[Any] | None]) -> Indicators:
-    """Of columns of text, whose entries are places among these levels; two levels need none, as the place says it."""
-    parts, source, words = [np.empty((len(table), 0))], [], []
+    """Indicators of the commonest levels of columns of text, whose entries are places among `levels`; a column of two
+    levels needs none, for its places are 0 and 1.
+    """
+    parts, source, names_of_levels = [np.empty((len(table), 0))], [], []
     for j, names in enumerate(levels):
         if names is None or len(names) < 3:
             continue
@@ -60,12 +62,14 @@ def indicators_of(table: Floats, levels: list[NDArray[Any] | None]) -> Indicator
         places = table[:, [j]]
         parts.append(np.where(np.isnan(places), np.nan, places == common))
         source += [j] * len(common)
-        words += [str(names[k]) for k in common]
-    return Indicators(np.hstack(parts), np.array(source, dtype=np.intp), tuple(words))
+        names_of_levels += [str(names[k]) for k in common]
+    return Indicators(np.hstack(parts), np.array(source, dtype=np.intp), tuple(names_of_levels))
 
 
-class _Looks(NamedTuple):
-    """What may foresee: columns of numbers with NaN (n, q), the column that each is of, and its two signs."""
+class _Predictors(NamedTuple):
+    """Columns of numbers with NaN (n, q), each of which may foresee gaps; the column of the table that each is made of,
+    and the words for its high and its low values.
+    """
 
     table: Floats
     source: Ints
@@ -73,25 +77,27 @@ class _Looks(NamedTuple):
 
 
 def foresights(table: Floats, levels: list[NDArray[Any] | None], indicators: Indicators) -> tuple[Foresight, ...]:
-    """Of every column the strongest three that are significant, one of a column that foresees it."""
+    """For every column the three others that foresee its gaps best, among the significant ones."""
     missing = np.isnan(table)
-    looks = _looks(table, missing, levels, indicators)
-    auc, p = _ranks_compared(looks, missing)
+    predictors = _predictors_of(table, missing, levels, indicators)
+    auc, p = _ranks_compared(predictors, missing)
     flat = holm(p.ravel()).reshape(p.shape)
-    return tuple(found for j in range(table.shape[1]) for found in _strongest(j, looks, auc[j], flat[j]))
+    return tuple(foresight for j in range(table.shape[1]) for foresight in _strongest(j, predictors, auc[j], flat[j]))
 
 
-def _strongest(column: int, looks: _Looks, auc: Floats, p: Floats) -> list[Foresight]:
-    """The strongest look of each of three columns."""
-    found: dict[int, Foresight] = {}
-    away = np.where(p < _ALPHA, np.abs(auc - 0.5), -1.0)
-    for k in np.argsort(-away, kind="stable")[: int((away >= 0).sum())]:
-        by, sign = int(looks.source[k]), looks.signs[k][int(auc[k] < 0.5)]
-        found.setdefault(by, Foresight(column, by, sign, 0.5 + float(away[k]), float(p[k])))
-    return list(found.values())[:_STRONGEST]
+def _strongest(column: int, predictors: _Predictors, auc: Floats, p: Floats) -> list[Foresight]:
+    """The three columns that foresee the gaps of one best, each by its strongest predictor."""
+    strongest: dict[int, Foresight] = {}
+    strength = np.where(p < _ALPHA, np.abs(auc - 0.5), -1.0)
+    for k in np.argsort(-strength, kind="stable")[: int((strength >= 0).sum())]:
+        by, sign = int(predictors.source[k]), predictors.signs[k][int(auc[k] < 0.5)]
+        strongest.setdefault(by, Foresight(column, by, sign, 0.5 + float(strength[k]), float(p[k])))
+    return list(strongest.values())[:_STRONGEST]
 
 
-def _looks(table: Floats, missing: Bools, levels: list[NDArray[Any] | None], indicators: Indicators) -> _Looks:
+def _predictors_of(
+    table: Floats, missing: Bools, levels: list[NDArray[Any] | None], indicators: Indicators
+) -> _Predictors:
     ordered = np.array([names is None for names in levels], dtype=bool)
     pairs = [j for j, names in enumerate(levels) if names is not None and len(names) == 2]
     first = np.unique(_groups(missing), return_index=True)[1]  # of columns that always lack together one speaks for all
@@ -101,7 +107,9 @@ def _looks(table: Floats, missing: Bools, levels: list[NDArray[Any] | None], ind
     of_pairs = [(f"is {names[1]}", f"is {names[0]}") for j in pairs if (names := levels[j]) is not None]
     of_levels = [(f"is {level}", f"is not {level}") for level in indicators.levels]
     signs = [("high", "low")] * len(numbers) + of_pairs + of_levels + [("missing", "observed")] * len(gaps)
-    return _Looks(np.hstack([table[:, numbers], table[:, pairs], indicators.table, missing[:, gaps]]), source, signs)
+    return _Predictors(
+        np.hstack([table[:, numbers], table[:, pairs], indicators.table, missing[:, gaps]]), source, signs
+    )
 
 
 def _groups(missing: Bools) -> Ints:
@@ -109,24 +117,26 @@ def _groups(missing: Bools) -> Ints:
     return np.unique(missing, axis=1, return_inverse=True)[1].ravel()
 
 
-def _ranks_compared(looks: _Looks, missing: Bools) -> tuple[Floats, Floats]:
-    """AUC and p of every mask (d) by every look (q): Mann-Whitney's, with ties, where the look is there; NaN where it cannot be told."""
-    seen = ~np.isnan(looks.table)
-    ranks = np.where(seen, rankdata(looks.table, axis=0, nan_policy="omit"), 0.0)
+def _ranks_compared(predictors: _Predictors, missing: Bools) -> tuple[Floats, Floats]:
+    """Mann and Whitney's AUC and p (d, q), with ties, of the gaps of every column by every predictor, over rows that show
+    the predictor; NaN where too few rows have the gap or lack it.
+    """
+    seen = ~np.isnan(predictors.table)
+    ranks = np.where(seen, rankdata(predictors.table, axis=0, nan_policy="omit"), 0.0)
     n = seen.sum(axis=0)
     mean = (n + 1) / 2
-    away = np.where(seen, ranks - mean, 0.0)
-    gone = missing.astype(np.float64)
-    n_gone = gone.T @ seen
-    n_there = n - n_gone
+    centred = np.where(seen, ranks - mean, 0.0)
+    gaps = missing.astype(np.float64)
+    n_gaps = gaps.T @ seen
+    n_shown = n - n_gaps
     with np.errstate(invalid="ignore", divide="ignore"):
-        total = gone.T @ away
-        sd = np.sqrt(np.square(away).sum(axis=0) / n * n_gone * n_there / (n - 1))
-        auc, z = 0.5 + total / (n_gone * n_there), total / sd
-    told = (np.minimum(n_gone, n_there) >= _LEAST) & (sd > 0)
+        total = gaps.T @ centred
+        sd = np.sqrt(np.square(centred).sum(axis=0) / n * n_gaps * n_shown / (n - 1))
+        auc, z = 0.5 + total / (n_gaps * n_shown), total / sd
+    tested = (np.minimum(n_gaps, n_shown) >= _LEAST) & (sd > 0)
     groups = _groups(missing)
-    told &= groups[looks.source] != groups[:, None]
-    return np.where(told, auc, np.nan), np.where(told, 2 * norm.sf(np.abs(z)), np.nan)
+    tested &= groups[predictors.source] != groups[:, None]
+    return np.where(tested, auc, np.nan), np.where(tested, 2 * norm.sf(np.abs(z)), np.nan)
 
 
 def holm(p: Floats) -> Floats:

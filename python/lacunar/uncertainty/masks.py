@@ -106,14 +106,16 @@ def ratios_of(likelihood_ratio: Any, n: int) -> Floats | None:
 
 
 def fit_with_groups(model: Any, X: Any, y: Any, groups: Ints | None) -> Any:
-    """The model fitted, told of groups where its `fit` takes them."""
+    """Fit the model, with `groups` where there are some and its `fit` takes them."""
     return (
         model.fit(X, y, groups=groups) if groups is not None and has_fit_parameter(model, "groups") else model.fit(X, y)
     )
 
 
 def group_folds(groups: Ints | None, n: int, n_folds: int, rng: np.random.Generator) -> Ints:
-    """Numbers of folds of n rows (n,), drawn; of whole groups, the largest first, each into the smallest fold."""
+    """The fold (n,) in which each of n rows is left out, drawn. Groups stay whole: the largest goes first, each into the
+    smallest fold.
+    """
     if groups is None:
         return rng.permutation(n) % n_folds
     sizes = np.bincount(groups)
@@ -148,7 +150,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
     }
 
     def _read_ratios(self, likelihood_ratio: Any, n: int) -> Floats | None:
-        """Ratios of the training rows in units of their mean, which is kept."""
+        """Ratios of the training rows over their mean, which `mean_ratio_` stores; None where there are none."""
         ratios = ratios_of(likelihood_ratio, n)
         self.mean_ratio_ = None if ratios is None else float(ratios.mean())
         return None if ratios is None else ratios / ratios.mean()
@@ -197,7 +199,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         return predictions
 
     def _trial_rows(self) -> list[Any]:
-        """Tables of one row that the estimator reads; frames where they hold more than numbers, which come here in frames only."""
+        """Tables of one row that the estimator reads. Text comes to this class in frames only, so they are frames."""
         if "estimator_" not in vars(self):
             return []
         return [_as_frame(rows, getattr(self, "feature_names_in_", None)) for rows in trial_rows(self.estimator_)]

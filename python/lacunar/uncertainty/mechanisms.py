@@ -33,7 +33,9 @@ _RIDGE = 1.0  # of the regression on completed columns
 
 
 class MaskEvidence(NamedTuple):
-    """What the masks of columns are foreseen by and say, (d,) each; NaN where it cannot be told."""
+    """For every column (d,) how well the others foresee its gaps, and how much the target differs where it has them; NaN
+    where too few rows have or lack gaps.
+    """
 
     auc: Floats
     auc_p_value: Floats
@@ -57,8 +59,8 @@ def mask_evidence(
     columns: NDArray[np.bool_] | None = None,
     indicators: Indicators | None = None,
 ) -> MaskEvidence:
-    """What all columns of numbers (n, d), and indicators of those that are text, foresee of the masks of those asked for (d,), and
-    what these masks say of the target (n,).
+    """Evidence of the gaps of the columns (d,) that `columns` marks, or of all, from columns of numbers (n, d), indicators
+    of columns of text and, where there is one, the target (n,).
     """
     missing = np.isnan(table)
     tested = _enough(missing if columns is None else missing & columns)
@@ -229,7 +231,7 @@ def _mask_auc(
 
 
 def _turned(inputs: Floats) -> Floats:
-    """Inputs in coordinates of which there are no more than rows: the same to a penalty that is a sum of squares, in
+    """Inputs (n, q) as at most n columns, by QR: a regression with a penalty on the sum of squares predicts the same, in
     less time.
     """
     if inputs.shape[1] <= len(inputs):
@@ -246,7 +248,7 @@ def _standardised(table: Floats) -> Floats:
 
 
 def _quiet(mean: Any, table: Floats) -> Floats:
-    """A mean over observed entries by column, 0 where there is none."""
+    """`mean`, a function such as `numpy.nanmean`, of every column; 0 where a column has no observed entry."""
     seen = ~np.isnan(table).all(axis=0)
     means = np.zeros(table.shape[1])
     means[seen] = mean(table[:, seen], axis=0)
@@ -275,8 +277,8 @@ def _target_shift(
 
 
 def _sensitivity(table: Floats, target: Floats, deltas: Floats) -> Floats:
-    """Completed by conditional expectations, y regressed on that, and again with the missing entries of a column
-    shifted.
+    """Root mean square changes (d, k), in standard deviations of y, of the predictions of a ridge regression of y on
+    completed columns, where it is fitted anew with the missing entries of one column shifted by one of the deltas.
     """
     missing, Z = np.isnan(table), _standardised(table)
     y = (target - target.mean()) / max(float(target.std()), 1e-300)

@@ -20,7 +20,7 @@ class TargetPower(BaseEstimator):  # type: ignore[misc]
     """Yeo and Johnson's power transformation of a target around its median, of the power that makes it most normal.
 
     Powers are 0, 0.1, ..., 2. Beyond the smallest and the largest target of training the curve goes on as a straight
-    line: the way back never blows up, however far from the data a model predicts.
+    line: its inverse never blows up, however far from the data a model predicts.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -55,7 +55,7 @@ class TargetPower(BaseEstimator):  # type: ignore[misc]
         ends = np.array([self.low_, self.high_])
         first, last = _curve(ends, self.power_)
         slopes = _slope(ends, self.power_)
-        units = _way_back(np.clip(values, first, last), self.power_)
+        units = _inverse_curve(np.clip(values, first, last), self.power_)
         units += np.minimum(values - first, 0.0) / slopes[0] + np.maximum(values - last, 0.0) / slopes[1]
         return np.asarray(units * self.scale_ + self.median_)
 
@@ -80,10 +80,10 @@ def _slope(units: Floats, power: float) -> Floats:
     return np.asarray((1 + np.abs(units)) ** np.where(units >= 0, power - 1, 1 - power))
 
 
-def _way_back(values: Floats, power: float) -> Floats:
+def _inverse_curve(values: Floats, power: float) -> Floats:
     size = np.abs(values)
-    return np.where(values >= 0, _box_cox_back(size, power), -_box_cox_back(size, 2 - power))
+    return np.where(values >= 0, _inverse_box_cox(size, power), -_inverse_box_cox(size, 2 - power))
 
 
-def _box_cox_back(v: Floats, power: float) -> Floats:
+def _inverse_box_cox(v: Floats, power: float) -> Floats:
     return np.asarray(np.expm1(v) if power == 0 else np.expm1(np.log1p(power * v) / power))

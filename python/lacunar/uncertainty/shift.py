@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.observed.rules import Instance, Number, Rule, floats
 from lacunar.uncertainty.conformal import ConformalScores, Tail, drawn_to
-from lacunar.uncertainty.deviation import PredictiveDeviation, scores_out_of_fold
+from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
 
 _LARGEST_SHARE = 0.95  # of the entries that a copy hides
 _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
@@ -32,7 +32,7 @@ _START = 0.5  # of the coefficients of `ExtraMissingProbabilities`
 
 
 class Lacking(NamedTuple):
-    """What rows lack as they came, and what is predicted of them."""
+    """Masks of rows as they came, and the prediction and the variance of their target."""
 
     missing: Bools  # (n, t)
     always_seen: Floats  # (n,): how many of the columns that training always saw are missing
@@ -131,7 +131,7 @@ class ExtraMissingVariance(ExtraMissing):
         counts, t = rows.n_missing, rows.missing.shape[1]
         columns = rows.predicted, residuals, rows.variance, counts
         self.deviation_ = PredictiveDeviation().fit(*columns)
-        scores = scores_out_of_fold(*columns, np.arange(len(residuals)) % _FOLDS)
+        scores = residuals / sigma_out_of_fold(*columns, np.arange(len(residuals)) % _FOLDS)
         self.scores_ = ConformalScores().fit(scores, counts, t)
         self._fit_reference(rows)
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
