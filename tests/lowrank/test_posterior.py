@@ -255,3 +255,11 @@ def test_model_files(tmp_path):
             np.testing.assert_array_equal(again.complete(Z), posterior.complete(Z))
         else:
             np.testing.assert_array_equal(again.predict(Z, posterior), ridge.predict(Z, posterior))
+
+
+def test_variances_are_those_of_the_posterior_covariances():
+    Z, _, _ = rows_of(n=30)
+    model, weights = LowRankPosterior(3).fit(Z), np.random.default_rng(0).normal(size=(3, 2))
+    covariances = model.noise_variance_ * model.features(Z)[1]
+    expected = np.einsum("kq,nkl,lq->nq", weights, covariances, weights)
+    np.testing.assert_allclose(model.variances(Z, weights), expected, rtol=1e-12)

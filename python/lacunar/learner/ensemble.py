@@ -325,7 +325,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         """Log probabilities (m, c), or standardised targets (m, q). Members without weight are not called."""
         if self.latent_ and view.latent is None:
             assert posterior is not None
-            view = view.with_latent(posterior)
+            view = view.with_latent(posterior, most=None)  # the kernels' completion takes all of them
         counts: NDArray[np.bool_] = np.any(np.atleast_2d(self.weights()), axis=0)
         values = [
             member.predict(view, posterior, n_jobs) if counted else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -77,7 +78,7 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         return _scores(values, training.n_classes)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
-        complete = None if posterior is None else posterior.complete
+        complete = None if posterior is None else partial(_completed, posterior, view.latent)
         return _scores(self.selection_.predict(view.Z, complete=complete), self.n_classes_)
 
     @property
@@ -91,6 +92,13 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
             if isinstance(form, RadialForm)
         )
         return "; ".join(f"{way}, {count} of {len(selection.forms_)} kernels" for way, count in ways.items())
+
+
+def _completed(posterior: LowRankPosterior, latent: Floats | None, Z: Floats) -> Floats:
+    """Rows (m, p) with posterior means for what is missing, by their latent coordinates where all of them are known."""
+    if latent is None or latent.shape != (len(Z), len(posterior.components_)):
+        return posterior.complete(Z)
+    return posterior.filled(Z, latent)
 
 
 class GaussianMember(BaseEstimator):  # type: ignore[misc]
@@ -259,8 +267,8 @@ def _inputs(view: View, flagged: NDArray[np.bool_]) -> Floats:
     """
     missing = np.isnan(view.Z)
     parts = [np.where(missing, 0.0, view.Z), missing[:, flagged]]
-    if view.latent is not None:
-        parts += [view.latent, *(view.latent[:, [j]] * view.latent[:, j:] for j in range(view.latent.shape[1]))]
+    if (latent := view.leading) is not None:
+        parts += [latent, *(latent[:, [j]] * latent[:, j:] for j in range(latent.shape[1]))]
     return np.hstack(parts)
 
 

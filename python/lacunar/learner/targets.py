@@ -64,9 +64,9 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
 
     def variances(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
         """Var(y | row), (n, q)."""
-        w = self.coef_
-        variances = [np.einsum("kq,nkl,lq->nq", w, cov, w) for cov in _covariances(posterior, Z)]
-        return np.vstack(variances) + self.noise_
+        batches = [Z[first : first + _BATCH] for first in range(0, len(Z), _BATCH)]
+        weights = np.asarray(self.coef_, dtype=np.float64)
+        return np.vstack([posterior.variances(batch, weights) for batch in batches]) + self.noise_
 
     def gains(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
         """What measuring an entry is worth: (n, p), 0 where it is known."""

@@ -79,9 +79,9 @@ class View(NamedTuple):
     def _changed(self, change: Callable[[Floats], Floats]) -> View:
         return View(change(self.Z), change(self.T), None if self.latent is None else change(self.latent))
 
-    def with_latent(self, posterior: LowRankPosterior) -> View:
-        """The same with the first latent coordinates, in the precision of the rows."""
-        latent = np.empty((len(self.Z), min(_MOST_LATENT, len(posterior.components_))), dtype=self.Z.dtype)
+    def with_latent(self, posterior: LowRankPosterior, most: int | None = _MOST_LATENT) -> View:
+        """The same with the first latent coordinates, or with all of them, in the precision of the rows."""
+        latent = np.empty((len(self.Z), len(posterior.components_[:most])), dtype=self.Z.dtype)
         for first in range(0, len(self.Z), _LATENT_ROWS):
             rows = slice(first, first + _LATENT_ROWS)
             latent[rows] = posterior.latent(self.Z[rows])[:, : latent.shape[1]]
@@ -89,8 +89,13 @@ class View(NamedTuple):
 
     def read(self, reads: Reads) -> list[Floats]:
         """The arrays that trees read, as blocks of columns."""
-        parts = {"columns": (self.T,), "both": (self.T, self.latent), "latent": (self.latent,)}[reads]
+        parts = {"columns": (self.T,), "both": (self.T, self.leading), "latent": (self.leading,)}[reads]
         return [part for part in parts if part is not None]
+
+    @property
+    def leading(self) -> Floats | None:
+        """The latent coordinates that members read (n, 20 at most)."""
+        return None if self.latent is None else self.latent[:, :_MOST_LATENT]
 
     @property
     def n_missing(self) -> Floats:

@@ -235,6 +235,12 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         posterior = self._latent(Z, inverse=True)
         return posterior.latent, unpacked(posterior.inverse, posterior.latent.shape[1])
 
+    def variances(self, Z: Floats, weights: Floats) -> Floats:
+        """Posterior variances (n, q) of sums of the latent coordinates with weights (k, q)."""
+        row, column = np.tril_indices(len(weights))
+        products = weights[row] * weights[column] * np.where(row == column, 1.0, 2.0)[:, None]
+        return self.noise_variance_ * row_product(self._latent(Z, inverse=True).inverse, products, self.n_jobs)
+
     def complete(self, Z: Floats) -> Floats:
         """Rows (n, p) with posterior means for what is missing."""
         completed = np.array(Z, dtype=np.float64)
