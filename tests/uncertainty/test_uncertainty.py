@@ -843,6 +843,8 @@ def test_likelihood_ratios_carry_coverage_to_shifted_rows(method):
     rescaled = model.fit(X, y, likelihood_ratio=1024 * ratio)
     with pytest.warns(UserWarning, match="of 2000 rows are infinite"):
         np.testing.assert_array_equal(rescaled.predict_interval(test, likelihood_ratio=1024 * own)[:, 0], low)
+    with pytest.warns(UserWarning, match=r"level=0.9, which needs 9; the 800 rows count as 8.0, and coverage may be"):
+        model.fit(X, y, likelihood_ratio=np.arange(800) < 8)
     ones = model.fit(X, y, likelihood_ratio=np.ones(800)).predict_interval(test[:50])
     np.testing.assert_allclose(ones, model.fit(X, y).predict_interval(test[:50]))
     with pytest.raises(ValueError, match="fit was told of none"):

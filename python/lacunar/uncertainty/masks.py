@@ -12,13 +12,14 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, has_fit_parameter
 
+from lacunar._log import warn_user
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, trial_rows
-from lacunar.uncertainty.conformal import ConformalScores
+from lacunar.uncertainty.conformal import ConformalScores, rows_needed
 
 _COPIES = 3  # of every row, with more entries hidden
 _LARGEST_SHARE = 0.9  # of the entries that a copy hides
@@ -135,6 +136,7 @@ def group_folds(groups: Ints | None, n: int, n_folds: int, rng: np.random.Genera
 class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
     """A fitted estimator, and scores out of fold of rows and copies with how many entries each of them lacks."""
 
+    level: float
     masks: Literal["natural", "any"]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -153,7 +155,17 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         """Ratios of the training rows over their mean, which `mean_ratio_` stores; None where there are none."""
         ratios = ratios_of(likelihood_ratio, n)
         self.mean_ratio_ = None if ratios is None else float(ratios.mean())
-        return None if ratios is None else ratios / ratios.mean()
+        if ratios is None:
+            return None
+        ratios = ratios / ratios.mean()
+        effective = n / float(np.mean(ratios**2))  # (sum w)^2 / sum w^2, since they sum to n
+        if effective < rows_needed(self.level):
+            warn_user(
+                f"likelihood_ratio must spread over rows enough for level={self.level:g}, which needs "
+                f"{rows_needed(self.level)}; the {n} rows count as {effective:.1f}, and coverage may be far off. Fit to "
+                "rows that are more like those to predict."
+            )
+        return ratios
 
     def _own_ratios(self, likelihood_ratio: Any, n: int) -> Floats | None:
         """Ratios of rows to predict in the same units, 1 where they are not known."""
