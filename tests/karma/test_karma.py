@@ -14,6 +14,7 @@ from lacunar import (
     KarmaRegressor,
     KarmaRegressorCV,
 )
+from lacunar.karma.base import drawn_order, drawn_rows
 from lacunar.karma.classifier import LOSSES
 from lacunar.karma.solvers import one_vs_rest, solve_classes, solve_ridge
 from lacunar.kernels import karma_kernel
@@ -161,6 +162,16 @@ def test_probabilities_are_of_exact_leave_one_out_values(classes, weighted):
     made = made if classes > 2 else np.column_stack([np.zeros(40), made])
     shares = np.exp(made) / np.exp(made).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), shares, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "count", "classes"), [(500, 17, None), (500, 17, 2), (301, 300, 5), (40, 40, 3), (9, 1, 2)]
+)
+def test_drawn_rows_begin_the_drawn_order(n, count, classes):
+    labels = None if classes is None else np.random.default_rng(n).integers(classes, size=n)
+    for seed in range(5):
+        rows = drawn_rows(n, count, labels, seed)
+        np.testing.assert_array_equal(rows, np.sort(drawn_order(n, labels, seed)[:count]))
 
 
 def test_a_third_of_many_rows_is_left_out_whatever_their_order():

@@ -255,13 +255,15 @@ class PrimalModel(AlgorithmOne):
         progress: Callable[[int, float], None] | None = None,
         before: AscentResult | None = None,
         until: Callable[[], bool] | None = None,
+        diagonal: Floats | None = None,
     ) -> AscentResult:
         """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative
         duality gap.
 
         The same objective as the solvers over a Gram; afterwards the model is its solution. It goes
         on from what it found `before` on the same rows with other `upper`, and ends without a gap
-        after a sweep where `until()`. O(o^2) a row and sweep.
+        after a sweep where `until()`. `diagonal` (n,) is k(x, x) of the rows where the caller has it. O(o^2) a row and
+        sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
@@ -270,7 +272,8 @@ class PrimalModel(AlgorithmOne):
             self.first[:] = 0.0
         self.second, self.iterate, self._served = None, "last", None
         options: dict[str, Any] = self._arrays(data) | {"scale": self._row_scale(data), "target": targets}
-        options |= {"upper": np.ascontiguousarray(upper), "curvature": self.form.diagonal(data)}
+        diagonal = self.form.diagonal(data) if diagonal is None else diagonal
+        options |= {"upper": np.ascontiguousarray(upper), "curvature": diagonal}
         options |= {"loss": self.loss, "epsilon": self.epsilon, "table": self.first, "beta": beta, "idle": idle}
         sums = _core.coordinate_sums(nothing, nothing, targets, upper, self.loss, self.epsilon)  # at v = 0
         size = sums[self.n_outputs :]
@@ -292,7 +295,7 @@ class PrimalModel(AlgorithmOne):
             likely = met * np.clip(1.1 * gained, 0.4, 1.0)
             close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
             if close and result.n_iter == 0:
-                size = self._guess_primal(data, targets, upper, beta)
+                size = np.abs(self.measure_sample(data, targets, upper, beta).primal)
                 close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
             # What is met and does not fall is held up by rounding.
             if close or (met > 0.9 * last).any() or sweep == max_iter:
@@ -316,11 +319,14 @@ class PrimalModel(AlgorithmOne):
         self._served = None
         self._end_ascent(self.t)
 
-    def _guess_primal(self, rows: Observed, targets: Floats, upper: Floats, beta: Floats) -> Floats:
-        """The objective from some rows, evenly spaced: measuring costs as much as several sweeps past rows at rest."""
+    def measure_sample(self, rows: Observed, targets: Floats, upper: Floats, beta: Floats) -> AscentResult:
+        """Gap and objective of all rows as some evenly spaced ones tell them: measuring costs as much as several sweeps
+        past rows at rest.
+        """
         sample = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
         part = self._measure(rows[sample], targets[sample], upper[sample], beta[sample], 0, 0.0, 1)
-        return np.abs(part.primal) * (rows.shape[0] / len(sample))
+        scale = rows.shape[0] / len(sample)
+        return part._replace(primal=part.primal * scale, dual=part.dual * scale)
 
     def _measure(
         self, rows: Observed, targets: Floats, upper: Floats, beta: Floats, sweep: int, tol: float, n_threads: int
