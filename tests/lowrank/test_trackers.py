@@ -289,6 +289,34 @@ def test_the_default_dimension_fits_the_table(make):
     assert make(init=np.eye(2, 6), random_state=0).fit(rng.normal(size=(40, 6))).components_.shape == (2, 6)
 
 
+@pytest.mark.parametrize("d", [1, 3, 8, 11])
+def test_every_memory_learns_a_row_by_recursive_least_squares(d):
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(22, d)) @ rng.normal(size=(d, 50)) + 0.1 * rng.normal(size=(22, 50))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    tracker = PETRELS(d, init="random", random_state=0).partial_fit(X[:-1])
+    before = {name: np.copy(value) for name, value in tracker.state_.items() if name != "options"}
+    after = tracker.partial_fit(X[-1:]).state_
+    columns = np.flatnonzero(~np.isnan(X[-1]))
+    V, x = before["v"][columns], X[-1, columns]
+    a = np.linalg.solve(V.T @ V + 1e-3 * np.eye(d), V.T @ x)
+    for m, factor in enumerate([0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 1.0]):
+        rows, unit = before["memory_lines"][:2, m]
+        kept = min(factor, max(2 * before["memory_rows"][0] / rows, 0.5))
+        rows, unit = kept * rows + 1, kept * unit
+        R_inverse = before["memory_inverse"][:, :, m]
+        expected = np.linalg.inv(kept * np.linalg.inv(R_inverse) + np.outer(a, a))
+        np.testing.assert_allclose(after["memory_inverse"][:, :, m], expected, rtol=1e-7, atol=1e-12)
+        gain = R_inverse @ a / kept
+        for j in columns[columns % _core.MEMORY_EVERY == 0]:
+            place = j // _core.MEMORY_EVERY
+            v, seen = before["memory_v"][place, :, m], before["memory_seen"][place, m] + 1 / unit
+            share = rows / (seen * unit)
+            v = v + (X[-1, j] - v @ a) * share / (1 + share * (a @ gain)) * gain
+            np.testing.assert_allclose(after["memory_v"][place, :, m], v, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(after["memory_seen"][place, m], seen, rtol=1e-12)
+
+
 def test_a_state_with_other_memories_is_refused():
     X, _, _, _ = table(60, 30, 3, 0.5)
     tracker = PETRELS(3, random_state=0).fit(X)

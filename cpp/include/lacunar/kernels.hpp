@@ -190,6 +190,12 @@ struct DenseKernels {
   bool (*standardise_double)(const T* values, const Index* columns, const Columns& by, Offset count, double* out);
 };
 
+// Of eight models side by side, eight numbers each: discounted rows, unit of what counts the rows that saw a column,
+// and a^T R^-1 a of the last row's code.
+struct EightLines {
+  const double *rows, *unit, *tau;
+};
+
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
   void (*gram)(const double* rows, int m, int leading, double* out);                    // rows^T rows
@@ -197,9 +203,9 @@ struct SmallKernels {
   void (*multiply)(const double* a, const double* b, int m, int leading, double* out);  // a b, a (m, leading), b square
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
-  double (*clipped_sum)(const double* x, int count, double most);  // of values, each cut at `most`
-  // residual = (x - fitted) weight and its squares, and out = x, cut at +-most, times scale; of lines that are padded to a
-  // multiple of eight.
+  // Of lines that are padded to a multiple of eight: the sum of `count` values (padded), each cut at `most`; residual =
+  // (x - fitted) weight and its squares; and out = x, cut at +-most, times scale.
+  double (*clipped_sum)(const double* x, int count, double most);
   void (*weigh)(const double* x, const double* fitted, const double* weight, int count, double* residual,
                 double* squares);
   void (*clip)(const double* x, const double* scale, int count, double most, double* out);
@@ -210,6 +216,15 @@ struct SmallKernels {
                    int width, double* out);
   void (*add_to_rows)(double* table, Offset stride, const Index* places, const double* scale, Offset count, int width,
                       const double* x);
+
+  // Eight models side by side: error (8) = x - code v at an entry whose rows of the bases are v (d, 8).
+  void (*errors_of_eight)(const double* v, int d, const double* code, double x, double* error);
+  // seen (8) counts the entry, and v += gain error s / (1 + s tau) with gain (d, 8) and s = rows / (seen unit).
+  void (*learn_by_eight)(double* v, double* seen, int d, const double* code, double x, const double* gain,
+                         const EightLines& of);
+  // inverse (d, d, 8), of R, becomes that of R / grow + code code^T; gain (d, 8) = grow inverse code before, tau (8) =
+  // code gain.
+  void (*advance_by_eight)(double* inverse, int d, const double* code, const double* grow, double* gain, double* tau);
 
   // out = matrix x for a symmetric matrix (d, d) kept as rows i of 8 (i / 8 + 1) doubles with full diagonal blocks; x
   // and out are padded with zeros to a multiple of eight. Every stored block is read once.

@@ -56,8 +56,9 @@ bool factor_block(double* block, int leading, int count, double smallest) {
     for (int c = r; c < most; ++c) x[r][c] = block[r * leading + c];
 #pragma GCC unroll 8
   for (int q = 0; q < most; ++q) {
-    if (q < count && !(x[q][q] > smallest)) return false;
-    pivot[q] = q < count ? x[q][q] : 1.0;
+    if (q == count) break;
+    if (!(x[q][q] > smallest)) return false;
+    pivot[q] = x[q][q];
     const double inverse = 1 / pivot[q];
 #pragma GCC unroll 8
     for (int r = q + 1; r < most; ++r) {

@@ -101,15 +101,15 @@ void project(const double* rows, const double* x, int m, int leading, double* ou
 double clipped_sum(const double* x, int count, double most) {
   const Part limit = most - Part{};
   Eight sum[2] = {};
+  const auto add_clipped = [limit](const Eight& of, Eight& to) {
+    for (int s = 0; s < kSteps; ++s) to.part[s] += limit < of.part[s] ? limit : of.part[s];
+  };
   int i = 0;
   for (; i + 16 <= count; i += 16)
-    for (int r = 0; r < 2; ++r) {
-      const Eight from = load(x + i + 8 * r);
-      for (int s = 0; s < kSteps; ++s) sum[r].part[s] += limit < from.part[s] ? limit : from.part[s];
-    }
-  double rest = 0;
-  for (; i < count; ++i) rest += most < x[i] ? most : x[i];
-  return rest + total(sum[0]) + total(sum[1]);
+    for (int r = 0; r < 2; ++r) add_clipped(load(x + i + 8 * r), sum[r]);
+  if (i < count) add_clipped(load(x + i), sum[0]);
+  add(sum[0], 1.0, sum[1]);
+  return total(sum[0]);
 }
 
 // residual = (x - fitted) weight and its squares, and below out = x, cut at +-most, times scale: of padded lines.
@@ -130,6 +130,72 @@ void clip(const double* x, const double* scale, int count, double most, double* 
     of = high < of ? high : of;
     *reinterpret_cast<Part*>(out + i) = of * *reinterpret_cast<const Part*>(scale + i);
   }
+}
+
+inline Eight times(const Eight& x, const Eight& y) {
+  Eight product;
+  for (int s = 0; s < kSteps; ++s) product.part[s] = x.part[s] * y.part[s];
+  return product;
+}
+
+inline Eight over(const Eight& x, const Eight& y) {
+  Eight quotient;
+  for (int s = 0; s < kSteps; ++s) quotient.part[s] = x.part[s] / y.part[s];
+  return quotient;
+}
+
+inline Eight every(double x) {
+  Eight all;
+  for (int s = 0; s < kSteps; ++s) all.part[s] = x - Part{};
+  return all;
+}
+
+inline Eight errors(const double* v, int d, const double* code, double x) {
+  Eight error = every(x);
+  for (int k = 0; k < d; ++k) add(error, -code[k], load(v + 8 * k));
+  return error;
+}
+
+void errors_of_eight(const double* v, int d, const double* code, double x, double* error) {
+  store(errors(v, d, code, x), error);
+}
+
+void learn_by_eight(double* v, double* seen, int d, const double* code, double x, const double* gain,
+                    const EightLines& of) {
+  const Eight rows = load(of.rows);
+  Eight count = load(seen);
+  add(count, 1.0, over(every(1.0), load(of.unit)));
+  store(count, seen);
+  Eight divisor = times(count, load(of.unit));
+  add(divisor, rows, load(of.tau));
+  const Eight step = times(errors(v, d, code, x), over(rows, divisor));
+  for (int k = 0; k < d; ++k) {
+    Eight to = load(v + 8 * k);
+    add(to, step, load(gain + 8 * k));
+    store(to, v + 8 * k);
+  }
+}
+
+// What is subtracted at (i, k) and at (k, i) is one product, so that the inverses stay symmetric to the last bit.
+void advance_by_eight(double* inverse, int d, const double* code, const double* grow, double* gain, double* tau) {
+  const Eight by = load(grow);
+  Eight sum_of_tau = {};
+  for (int i = 0; i < d; ++i) {
+    Eight sum = {};
+    for (int k = 0; k < d; ++k) add(sum, code[k], load(inverse + 8 * (i * d + k)));
+    sum = times(by, sum);
+    store(sum, gain + 8 * i);
+    add(sum_of_tau, code[i], sum);
+  }
+  store(sum_of_tau, tau);
+  add(sum_of_tau, 1.0, every(1.0));
+  const Eight factor = over(every(-1.0), sum_of_tau);
+  for (int i = 0; i < d; ++i)
+    for (int k = 0; k < d; ++k, inverse += 8) {
+      Eight to = times(by, load(inverse));
+      add(to, times(load(gain + 8 * i), load(gain + 8 * k)), factor);
+      store(to, inverse);
+    }
 }
 
 // sum_rows and add_to_rows, `wide` blocks of columns.
@@ -290,8 +356,9 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 void set_small(Kernels& to) {
-  to.small = {gram<false>, gram<true>, multiply,    combine,      project,    clipped_sum, weigh,
-              clip,        sum_rows,   add_to_rows, apply_blocks, rls_update, unpack,      pack};
+  to.small = {gram<false>, gram<true>, multiply,    combine,         project,        clipped_sum,      weigh,
+              clip,        sum_rows,   add_to_rows, errors_of_eight, learn_by_eight, advance_by_eight, apply_blocks,
+              rls_update,  unpack,     pack};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

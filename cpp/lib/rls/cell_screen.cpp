@@ -11,8 +11,8 @@ namespace lacunar {
 namespace {
 
 // A cell is far beyond so many deviations of its column. Far cells are left out beyond the distance at which, as often
-// as they come, they would add this share to the noise: at least kBeyond, at most kMostBeyond. Where far cells are rare, a
-// subspace that moves has more of them than errors have.
+// as they come, they would add this share to the noise: at least kBeyond, at most kMostBeyond. Where far cells are
+// rare, a subspace that moves has more of them than errors have.
 constexpr double kBeyond = 4, kMostBeyond = 12, kAdded = .2;
 // A column has changed, and is learned, where so many of its cells in succession are far as chance has less often.
 constexpr double kChance = 1e-4;
@@ -34,13 +34,15 @@ constexpr double kLevelRate = .1, kOdd = 3, kOwn = 2;
 constexpr double kRounding = 1e-8;  // of a row's root mean square: smaller residuals are no outliers
 
 double sum_of(const std::vector<double>& x, int count) {
-  return kernels().small.clipped_sum(x.data(), count, std::numeric_limits<double>::infinity());
+  return kernels().small.clipped_sum(x.data(), padded(count), std::numeric_limits<double>::infinity());
 }
 
-bool any_beyond(const double* x, int count, double most) {
-  int beyond = 0;
-  for (int i = 0; i < count; ++i) beyond += x[i] > most ? 1 : 0;
-  return beyond > 0;
+// Of a padded line, without branches that a processor would have to foresee.
+double largest_of(const double* x, int count) {
+  double largest[8] = {};
+  for (int i = 0; i < count; i += 8)
+    for (int r = 0; r < 8; ++r) largest[r] = x[i + r] > largest[r] ? x[i + r] : largest[r];
+  return *std::max_element(largest, largest + 8);
 }
 
 }  // namespace
@@ -74,27 +76,48 @@ void CellScreen::choose(const Index* seen, int m, double level, double least) {
   if (rows == 0) share = kFirstShare, rows = kFirstRows;
   const double most = level * std::clamp(std::sqrt(kAdded / share), kBeyond, kMostBeyond);
   const double most_in_row = std::log(kChance) / std::log(share);
-  const double far_square = kBeyond * kBeyond * level * level, left_out_square = most * most;
-  int far_cells = 0;
+  find_far(m, kBeyond * level, least);
+  for (std::size_t k = 0; k < far_.size(); ++k)
+    sizes_[k] = squares_[static_cast<std::size_t>(far_[k])] > most * most ? s_.left_out[seen[far_[k]]] + 1 : 0;
+  for (int i = 0; i < m; ++i) s_.left_out[seen[i]] = 0;
   places_.clear();
-  for (int i = 0; i < m; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    double& in_row = s_.left_out[seen[i]];
-    if (!(squares_[at] > far_square) && in_row == 0) continue;
-    const bool far = squares_[at] > far_square && std::abs(residual_[at]) > least * precision_[at];
-    far_cells += far ? 1 : 0;
-    in_row = far && squares_[at] > left_out_square ? in_row + 1 : 0;
-    if (in_row > 0 && in_row <= most_in_row) places_.push_back(i);
+  for (std::size_t k = 0; k < far_.size(); ++k) {
+    s_.left_out[seen[far_[k]]] = sizes_[k];
+    if (sizes_[k] > 0 && sizes_[k] <= most_in_row) places_.push_back(far_[k]);
   }
-  const double move = std::max(kShareRate, 1 / rows) * (static_cast<double>(far_cells) / m - share);
+  const double move = std::max(kShareRate, 1 / rows) * (static_cast<double>(far_.size()) / m - share);
   share = std::clamp(share + move, kLeastShare, kMostShare);
   rows += 1;
 }
 
+// Places of the cells beyond `most` whose residual is more than `least`; the first loop has no branch that a processor
+// would have to foresee.
+void CellScreen::find_far(int m, double most, double least) {
+  far_.clear();
+  if (!(largest_square_ > most * most)) return;
+  far_.resize(static_cast<std::size_t>(m) + 1);
+  std::size_t count = 0;
+  for (int i = 0; i < m; ++i) {
+    far_[count] = i;
+    count += squares_[static_cast<std::size_t>(i)] > most * most ? 1U : 0U;
+  }
+  far_.resize(count);
+  const auto is_rounding = [&](Index at) {
+    return std::abs(residual_[static_cast<std::size_t>(at)]) <= least * precision_[static_cast<std::size_t>(at)];
+  };
+  far_.erase(std::remove_if(far_.begin(), far_.end(), is_rounding), far_.end());
+}
+
 void CellScreen::load_deviations(const Index* seen, int m) {
-  for (int i = 0; i < m; ++i) deviation_[static_cast<std::size_t>(i)] = s_.deviation[seen[i]];
+  int n_new = 0;
+  for (int i = 0; i < m; ++i) {
+    const double deviation = s_.deviation[seen[i]];
+    deviation_[static_cast<std::size_t>(i)] = deviation;
+    n_new += deviation == 0 ? 1 : 0;
+  }
+  if (n_new > 0) fill_deviations(m);
   for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) precision_[i] = 1 / deviation_[i];
-  if (any_beyond(precision_.data(), m, std::numeric_limits<double>::max())) fill_deviations(m);
+  for (auto* line : {&deviation_, &precision_}) std::fill(line->begin() + m, line->begin() + padded(m), 0.0);
 }
 
 // Those of columns that are new: the median of the others', or 1 in the first row.
@@ -104,20 +127,20 @@ void CellScreen::fill_deviations(int m) {
   const auto middle = sizes_.begin() + (known - sizes_.begin()) / 2;
   std::nth_element(sizes_.begin(), middle, known);
   std::replace(deviation_.begin(), row_end, 0.0, known > sizes_.begin() ? *middle : 1.0);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) precision_[i] = 1 / deviation_[i];
 }
 
-// Residuals in units of their columns', and their squares.
+// Residuals in units of their columns', and their squares; 0 beyond the row's cells.
 void CellScreen::residuals(const RowCode& row) {
-  kernels().small.project(row.rows.data(), code_.data(), row.m, row.leading, residual_.data());
-  kernels().small.weigh(row.x.data(), residual_.data(), precision_.data(), row.m, residual_.data(), squares_.data());
+  const int count = padded(row.m);
+  kernels().small.project(row.rows.data(), code_.data(), count, row.leading, residual_.data());
+  kernels().small.weigh(row.x.data(), residual_.data(), precision_.data(), count, residual_.data(), squares_.data());
 }
 
 // Deviation of the residuals of a row of m entries by Huber's proposal 2, from one that is no smaller.
 double CellScreen::size_of(int m, double size) const {
   for (int step = 0; step < kMostScales; ++step) {
     const double before = size;
-    size = std::sqrt(kernels().small.clipped_sum(squares_.data(), m, size * size) / (kClipped * (m - d_)));
+    size = std::sqrt(kernels().small.clipped_sum(squares_.data(), padded(m), size * size) / (kClipped * (m - d_)));
     if (!(size < kSettled * before)) break;
   }
   return size;
@@ -130,7 +153,9 @@ void CellScreen::huber_code(const RowCode& row) {
   residuals(row);
   own_ = size_of(m, std::sqrt(sum_of(squares_, m) / (m - d_)));
   const double level = *s_.level;
-  if (!any_beyond(squares_.data(), m, kUsual * kUsual * level * level)) return;
+  largest_square_ = largest_of(squares_.data(), m);
+  if (!(largest_square_ > kUsual * kUsual * level * level)) return;
+  largest_square_ = std::numeric_limits<double>::infinity();
   for (int step = 0; step < kMostSteps; ++step) {
     kernels().small.clip(residual_.data(), deviation_.data(), m, own_, squares_.data());
     kernels().small.combine(row.rows.data(), squares_.data(), m, row.leading, step_.data());

@@ -26,7 +26,7 @@ class Grouse {
         basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse),
         screen_(state.screen, state.d, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
-    for (auto* line : {&code_, &direction_, &back_}) line->resize(side);
+    for (auto* line : {&code_, &direction_}) line->resize(side);
     t_gram_.resize(side * side);
     fitted_.resize(row_.x.size());
   }
@@ -50,7 +50,7 @@ class Grouse {
   RowCode row_;
   LazyBasis basis_;
   CellScreen screen_;
-  std::vector<double> code_, direction_, back_, t_gram_, fitted_;
+  std::vector<double> code_, direction_, t_gram_, fitted_;
 };
 
 // U += ((cos - 1) p / |p| + sin r / |r|) a^T / |a| with p = U a, |p| = |a|, angle = damping arctan(|r| / |p|).

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacunar/kernels.hpp"
 #include "lacunar/rls/small_dense.hpp"
 
 namespace lacunar {
 namespace {
 
+static_assert(kMemories == 8, "the kernels take eight memories side by side");
 constexpr double kFactors[kMemories] = {.8, .9, .95, .98, .99, .995, .998, 1};
 // Of all weight, what is shared out to all memories alike: so much over the rows that the tracker remembers, and at one
 // row at most. What it remembers for long it puts in question seldom.
@@ -35,6 +37,7 @@ Memories::Memories(const MemoryState& state, Offset n_cols, int d, Offset larges
   entries_.reserve(static_cast<std::size_t>(largest));
   places_.reserve(static_cast<std::size_t>(largest));
   gain_.resize(static_cast<std::size_t>(d) * kMemories);
+  without_.resize(static_cast<std::size_t>(d));
 }
 
 double Memories::keep(RowCode& row, const Index* seen, const std::vector<double>& code,
@@ -80,11 +83,8 @@ void Memories::weigh(RowCode& row, const std::vector<double>& code) {
 void Memories::add_errors(const std::vector<double>& code, const Entry& entry, double step, const double* back,
                           double* loss) {
   double error[kMemories];
-  std::fill_n(error, kMemories, entry.x);
-  for (int k = 0; k < d_; ++k) {
-    const double a = code[static_cast<std::size_t>(k)] - step * back[k];
-    for (int m = 0; m < kMemories; ++m) error[m] -= a * entry.v[k * kMemories + m];
-  }
+  for (std::size_t k = 0; k < static_cast<std::size_t>(d_); ++k) without_[k] = code[k] - step * back[k];
+  kernels().small.errors_of_eight(entry.v, d_, without_.data(), entry.x, error);
   for (int m = 0; m < kMemories; ++m) loss[m] += error[m] * error[m];
 }
 
@@ -100,8 +100,7 @@ void Memories::move_weights(const double* loss) {
   const double share = std::min(kShared / std::max(*s_.rows, 1.0), kMostShared);
   const double largest = *std::max_element(log_weight, log_weight + kMemories);
   for (int m = 0; m < kMemories; ++m) total += weight[m] = std::exp(log_weight[m] - largest);
-  for (int m = 0; m < kMemories; ++m)
-    log_weight[m] = std::log((1 - share) * weight[m] / total + share / kMemories);
+  for (int m = 0; m < kMemories; ++m) log_weight[m] = std::log((1 - share) * weight[m] / total + share / kMemories);
 }
 
 // Whether rows leave over far more than they did: codes in a subspace that is gone let no memory predict.
@@ -145,47 +144,18 @@ void Memories::discount() {
 
 // R^-1 <- (kept R + a a^T)^-1 with gain = (kept R)^-1 a and tau = a gain.
 void Memories::advance_inverses(const std::vector<double>& learned) {
-  double grow[kMemories], largest[kMemories] = {}, root[kMemories];
+  double grow[kMemories], largest[kMemories] = {};
   for (int i = 0; i < d_; ++i)
     for (int m = 0; m < kMemories; ++m) largest[m] = std::max(largest[m], s_.inverse[i * (d_ + 1) * kMemories + m]);
   for (int m = 0; m < kMemories; ++m) grow[m] = largest[m] / kept_[m] > kLargestInverse ? 1.0 : 1 / kept_[m];
-  std::fill_n(tau_, kMemories, 0.0);
-  for (int i = 0; i < d_; ++i) {
-    double* gain = gain_.data() + i * kMemories;
-    double sum[kMemories] = {};
-    for (int k = 0; k < d_; ++k)
-      for (int m = 0; m < kMemories; ++m)
-        sum[m] += s_.inverse[(i * d_ + k) * kMemories + m] * learned[static_cast<std::size_t>(k)];
-    for (int m = 0; m < kMemories; ++m) gain[m] = grow[m] * sum[m];
-    for (int m = 0; m < kMemories; ++m) tau_[m] += learned[static_cast<std::size_t>(i)] * gain[m];
-  }
-  for (int m = 0; m < kMemories; ++m) root[m] = 1 / (1 + tau_[m]);
-  for (int i = 0; i < d_; ++i)
-    for (int k = 0; k < d_; ++k) {
-      double* inverse = s_.inverse + (i * d_ + k) * kMemories;
-      const double *left = gain_.data() + i * kMemories, *right = gain_.data() + k * kMemories;
-      for (int m = 0; m < kMemories; ++m) inverse[m] = grow[m] * inverse[m] - left[m] * right[m] * root[m];
-    }
+  kernels().small.advance_by_eight(s_.inverse, d_, learned.data(), grow, gain_.data(), tau_);
 }
 
 // v_j += e_j s_j / (1 + s_j tau) gain with s_j = c / c_j: the correlation scaled to how often this column was seen.
 void Memories::learn(const std::vector<double>& learned) {
-  const double *rows = line(kRowsKept), *unit = line(kUnit);
-  for (const Entry& entry : entries_) {
-    double error[kMemories];
-    std::fill_n(error, kMemories, entry.x);
-    for (int k = 0; k < d_; ++k)
-      for (int m = 0; m < kMemories; ++m)
-        error[m] -= learned[static_cast<std::size_t>(k)] * entry.v[k * kMemories + m];
-    for (int m = 0; m < kMemories; ++m) {
-      entry.seen[m] += 1 / unit[m];
-      const double share = rows[m] / (entry.seen[m] * unit[m]);
-      error[m] *= share / (1 + share * tau_[m]);
-    }
-    for (int k = 0; k < d_; ++k)
-      for (int m = 0; m < kMemories; ++m)
-        entry.v[k * kMemories + m] += error[m] * gain_[static_cast<std::size_t>(k * kMemories + m)];
-  }
+  const EightLines lines{line(kRowsKept), line(kUnit), tau_};
+  for (const Entry& entry : entries_)
+    kernels().small.learn_by_eight(entry.v, entry.seen, d_, learned.data(), entry.x, gain_.data(), lines);
 }
 
 void Memories::start_from(const double* v, double rows) {

@@ -34,12 +34,14 @@ class CellScreen {
   void huber_code(const RowCode& row);
   void remember(const Index* seen, int m);
   void choose(const Index* seen, int m, double level, double least);
+  void find_far(int m, double most, double least);
 
   ScreenState s_;
   int d_;
-  double own_ = 0;  // deviation of this row's residuals
+  double own_ = 0;             // deviation of this row's residuals
+  double largest_square_ = 0;  // no residual has a larger square; infinite after a step towards Huber's code
   std::vector<double> code_, step_, deviation_, precision_, residual_, squares_, sizes_;
-  std::vector<Index> places_, columns_;
+  std::vector<Index> places_, far_, columns_;
 };
 
 }  // namespace lacunar

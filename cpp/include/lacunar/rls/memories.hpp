@@ -17,7 +17,8 @@ constexpr Index kMemoryEvery = 4;  // every so many columns one that is regresse
 // Of every memory: discounted number of rows, the unit in which `seen` counts them, log of its weight.
 enum MemoryLine { kRowsKept, kUnit, kLogWeight, kMemoryLines };
 
-// Of a tracker. kAge: steps, or rows behind kFast and kSlow, a fast and a slow average of the log of what rows leave over.
+// Of a tracker. kAge: steps, or rows behind kFast and kSlow, a fast and a slow average of the log of what rows leave
+// over.
 enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingularRows, kLazySteps, kRlsClock };
 
 // Borrowed and updated in place; the memories lie side by side. All null: the memory is not learned.
@@ -34,11 +35,11 @@ class Memories {
  public:
   Memories(const MemoryState& state, Offset n_cols, int d, Offset largest);
 
-  // What the tracker multiplies its past by at this row, before the row counts 1; the memories learn the row. `code` has
-  // not seen the label and leaves `relative` of the row's squares over, `learned` may have seen it; `factored`: whether
-  // `row` has a factor, without which nothing is predicted.
-  double keep(RowCode& row, const Index* seen, const std::vector<double>& code,
-              const std::vector<double>& learned, double relative, bool factored);
+  // What the tracker multiplies its past by at this row, before the row counts 1; the memories learn the row. `code`
+  // has not seen the label and leaves `relative` of the row's squares over, `learned` may have seen it; `factored`:
+  // whether `row` has a factor, without which nothing is predicted.
+  double keep(RowCode& row, const Index* seen, const std::vector<double>& code, const std::vector<double>& learned,
+              double relative, bool factored);
 
   // The ridge on a row's code: noise over the variance of a code, as far as rows say what that is, at most `most`.
   double ridge(const RowCode& row, double most) const;
@@ -81,7 +82,7 @@ class Memories {
   std::vector<Entry> entries_;
   std::vector<int> places_;
   HiddenCells cells_;
-  std::vector<double> gain_;
+  std::vector<double> gain_, without_;  // without_ (d): the code that has not seen an entry
   double tau_[kMemories] = {}, kept_[kMemories] = {}, error_ = 0;
 };
 
