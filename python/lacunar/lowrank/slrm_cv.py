@@ -30,7 +30,7 @@ Weight = float | Literal["auto", "inf"]  # lam1
 
 
 def _listed(values: Any) -> list[Any]:
-    """A parameter as a list of what to try."""
+    """A parameter as the list of its values."""
     return [values] if np.ndim(values) == 0 else list(values)
 
 
@@ -46,23 +46,27 @@ def _splitter(cv: Any, units: int, over: str, seed: int) -> Iterator[NDArray[np.
 
 
 class _Subspace(NamedTuple):
-    """A model, and the latent coordinates (n, d) of all rows in it."""
+    """A fitted subspace and the latent coordinates (n, d) of all rows in it."""
 
     fit: Fit
     latent: Floats
 
     def labels(self, labels: Floats, alpha: Alpha) -> LabelFit:
-        """Weights of centred labels (n, targets): those of a factorisation that had them, or by a regression on latent coordinates."""
+        """Weights of centred labels (n, targets): those that the factorisation learned, or a ridge on the latent
+        coordinates.
+        """
         if alpha == "auto" and self.fit.weights is not None:
             return LabelFit(self.fit.weights, np.zeros(labels.shape[1]))
         fit = fit_labels((self.latent, labels), alpha, 0.0)
         return fit._replace(intercept=np.nan_to_num(fit.intercept))
 
 
-class _Judge:
-    """Fits that order ranks and weights of labels as their limits do, by a few long steps of EM on a sample of the rows.
+class _ShortFits:
+    """Fits one rank for every lam1 by a few over-relaxed steps of EM on a sample of the rows, and a last step on all
+    rows.
 
-    The subspace that labels do not tell about is fitted once, and fits with labels start from it. A last step sees all rows.
+    Such fits rank the candidates as fits to convergence do. The subspace of lam1="inf", which ignores the labels, is
+    fitted once, and every other lam1 starts from it.
     """
 
     def __init__(
@@ -73,11 +77,11 @@ class _Judge:
 
     @property
     def unlabelled(self) -> Fit | None:
-        """The model of lam1="inf", if it was fitted."""
+        """The fit of lam1="inf", or None before it was made."""
         return None if self._unlabelled is None else self._unlabelled.fit
 
     def subspaces(self, part: Labelled) -> Iterator[_Subspace]:
-        """A subspace for every lam1, of standardised rows and centred labels."""
+        """The subspace of every lam1 in turn, fitted to standardised rows and centred labels."""
         for lam1 in self._weights:
             start = self._without_labels(part)
             if lam1 == "auto":
@@ -88,12 +92,14 @@ class _Judge:
                 weights = start.labels(part[1], "auto").weights
                 yield self._fitted(part, lam1, LABEL_STEPS, start.fit._replace(weights=weights))
 
-    def _with_directions(self, part: Labelled, plain: Fit) -> _Subspace:
-        """The directions that `SLRMRegressor` adds for labels where they gain, which is what folds ask."""
+    def _with_directions(self, part: Labelled, unlabelled: Fit) -> _Subspace:
+        """The `unlabelled` subspace with the directions that lam1="auto" adds for the labels, whether they gain or not:
+        the folds compare it with lam1="inf".
+        """
         model, labels = self.model, self.model._labels()
         chosen = InMemory(part if self._sample is None else (part[0][self._sample], part[1][self._sample]))
         options: dict[str, Any] = {"max_iter": min(model.max_iter, LABEL_STEPS), "tol": max(model.tol, TOL)}
-        fit, joint = fit_supervised(chosen, supervised_start(chosen, plain, labels), labels, **options)
+        fit, joint = fit_supervised(chosen, supervised_start(chosen, unlabelled, labels), labels, **options)
         if self._sample is not None:
             fit = fit_supervised(InMemory(part), joint, labels, max_iter=1, tol=model.tol)[0]
         fit = fit.rotated()
@@ -115,9 +121,10 @@ class _Judge:
 
 
 def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit | None) -> SLRMRegressor:
-    """The model of all rows and labels; where labels tell about the subspace by the steps that were judged, since EM to its end may be another model.
+    """The chosen model fitted to all rows and labels.
 
-    The subspace that labels do not tell about is that of `SLRMRegressor.fit`, or goes on from the one that was judged by a few long steps of EM more.
+    A model with labels in its factorisation takes the short fit that the folds scored, since EM to convergence may end
+    at another model. One of lam1="inf" is fitted by `SLRMRegressor.fit`, or goes on from `start` by a few steps of EM.
     """
     joint = model.lam1 == "auto" or np.isfinite(float(model.lam1))
     if start is None and not joint:
@@ -125,7 +132,7 @@ def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit |
         return model
     table = model._begin(rows, y)
     if joint:
-        ((fit, _),) = _Judge(copy(model).set_params(lam1="inf"), [model.lam1], None, start).subspaces(table)
+        ((fit, _),) = _ShortFits(copy(model).set_params(lam1="inf"), [model.lam1], None, start).subspaces(table)
     else:
         model.set_params(max_iter=min(model.max_iter, STEPS))
         fit = model._fit_subspace(table, RELAX, start)
@@ -133,30 +140,33 @@ def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit |
     return model
 
 
-def _label_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp], alphas: list[Alpha]) -> Floats:
-    """Negative mean squared errors (lam1, alpha) on the labels of `test`, hidden from a fit to all rows."""
+def _label_scores(
+    short_fits: _ShortFits, rows: Observed, labels: Floats, test: NDArray[np.intp], alphas: list[Alpha]
+) -> Floats:
+    """Negative mean squared errors (lam1, alpha) on the labels of `test`, which the fit to all rows does not see."""
     hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
     visible = labels.copy()
-    visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
-    part = judge.model._begin(rows, visible)
-    centred = labels[hidden] - judge.model.label_mean_
+    visible[hidden] = np.nan  # rows without their labels still help to fit the subspace
+    part = short_fits.model._begin(rows, visible)
+    centred = labels[hidden] - short_fits.model.label_mean_
     fits = [
-        [(space.latent[hidden], space.labels(part[1], alpha)) for alpha in alphas] for space in judge.subspaces(part)
+        [(space.latent[hidden], space.labels(part[1], alpha)) for alpha in alphas]
+        for space in short_fits.subspaces(part)
     ]
     return np.array(
         [[-np.nanmean((latent @ fit.weights + fit.intercept - centred) ** 2) for latent, fit in line] for line in fits]
     )
 
 
-def _cell_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp]) -> Floats:
+def _cell_scores(short_fits: _ShortFits, rows: Observed, labels: Floats, test: NDArray[np.intp]) -> Floats:
     """Negative mean squared errors (lam1,) of the hidden cells `test`, in standard deviations of their columns."""
     hidden = marked(test, rows.nnz)
-    part = judge.model._begin(hide(rows, hidden), labels)
-    mean, scale = judge.model.mean_, judge.model.scale_
+    part = short_fits.model._begin(hide(rows, hidden), labels)
+    mean, scale = short_fits.model.mean_, short_fits.model.scale_
     standard = rows.with_values((rows.values - mean[rows.indices]) / scale[rows.indices])
     errors = (
         squared_errors(space.latent, space.fit.model.basis, standard, hidden, space.fit.model.mean)
-        for space in judge.subspaces(part)
+        for space in short_fits.subspaces(part)
     )
     return np.array([-np.mean(squares) for squares in errors])
 
@@ -301,14 +311,14 @@ class SLRMRegressorCV(SubspaceRegression):
         starts: dict[int, Fit | None] = {}
         for r, rank in enumerate(ranks):
             model = self._model(rank, "inf", "auto", int(seeds[0]))
-            judge = _Judge(model, weights, sample)
+            short_fits = _ShortFits(model, weights, sample)
             for f, test in enumerate(folds):
-                if self.over == "cells":  # each fold sees other cells, while rows stay and lose their labels only
-                    judge = _Judge(model, weights, sample)
-                    scores[r, :, :, f] = _cell_scores(judge, rows, labels, test)[:, None]
+                if self.over == "cells":  # folds hide other cells, so that each needs its own subspace of lam1="inf"
+                    short_fits = _ShortFits(model, weights, sample)
+                    scores[r, :, :, f] = _cell_scores(short_fits, rows, labels, test)[:, None]
                 else:
-                    scores[r, :, :, f] = _label_scores(judge, rows, labels, test, alphas)
-            starts[rank] = None if sample is None else judge.unlabelled
+                    scores[r, :, :, f] = _label_scores(short_fits, rows, labels, test, alphas)
+            starts[rank] = None if sample is None else short_fits.unlabelled
             for lam1, scored in zip(weights, scores[r], strict=True):
                 say(self.verbose, "n_components=%d lam1=%s: score %.4g", rank, lam1, scored.mean(axis=1).max())
         self._report(list(product(ranks, weights)), scores)

@@ -43,8 +43,8 @@ class NotFiniteError(ValueError):
 
 
 def forgetting(forget: Forget) -> dict[str, Any]:
-    """`forget` in the words of the core: a fixed factor, the growing window 1 - 3 / (t + 300), or as the
-    memories say.
+    """The options of the core for `forget`: a fixed factor, the growing window 1 - 3 / (t + 300), or the factor that
+    `Memories` learns.
     """
     kinds = {"window": "window", "auto": "adaptive"}
     kind, keep = (kinds[forget], 1.0) if isinstance(forget, str) else ("fixed", forget)
@@ -64,9 +64,9 @@ _FORGETTING: dict[str, Rule] = {
 
 
 def usual_size(rows: Observed) -> float:
-    """The power of 256 next to the median size of the first row's values that are not 0; 1 where there are none.
+    """The power of 256 nearest to the median modulus of the first row's non-zero values; 1 where there are none.
 
-    Steps are made for values about 1: `delta` and the limits of inverse correlations have their units.
+    Trackers divide values by it, since `delta` and the limits of inverse correlations are set for values near 1.
     """
     sizes = np.abs(rows.values[: next((int(count) for count in rows.row_counts if count), 0)].astype(np.float64))
     median = np.median(sizes[sizes > 0]) if np.any(sizes > 0) else 1.0
@@ -74,27 +74,27 @@ def usual_size(rows: Observed) -> float:
 
 
 class Trace(NamedTuple):
-    """What a pass notes of rows (n,) before their own steps: predictions, and relative residuals, NaN where it has not come."""
+    """Predictions and relative residuals (n,) of rows before the tracker learned them; residuals of rows that it has not
+    reached are NaN.
+    """
 
     prediction: Floats
     residual: Floats
 
     @classmethod
     def of(cls, rows: Observed) -> Trace:
-        """The trace of rows none of which is learned."""
+        """The trace of rows before a pass."""
         return cls(np.zeros(rows.shape[0]), np.full(rows.shape[0], np.nan))
 
     @property
     def n_learned(self) -> int:
-        """Rows that are learned, the first ones in the order of the pass."""
+        """Number of learned rows, which come first in the order of the pass."""
         return int(np.count_nonzero(~np.isnan(self.residual)))
 
 
 class Tracker:
     """The arrays of a tracker, which a pass over rows changes in place."""
 
-    by_column: ClassVar[tuple[str, ...]] = ("v",)  # arrays with a place for every column
-    whole: ClassVar[tuple[str, ...]] = ("clock",)
     rules: ClassVar[dict[str, Rule]] = {"v": _doubles("D", "d"), "clock": _doubles(_core.RLS_CLOCK)}
     option_rules: ClassVar[dict[str, Rule]] = {"ridge": Number(low=0)}
     screen_rules: ClassVar[dict[str, Rule]] = {
@@ -112,7 +112,9 @@ class Tracker:
         order: NDArray[np.int64] | None = None,
         trace: Trace | None = None,
     ) -> Trace:
-        """One pass, in which each row is learned whole or not at all; its trace, which is filled as it goes."""
+        """Learn the rows in `order` and return the trace, which is filled row by row; an interrupt leaves no row half
+        learned.
+        """
         order = np.arange(rows.shape[0]) if order is None else order
         trace = trace or Trace.of(rows)
         if (unit := self.options.get("unit", 1.0)) != 1:
@@ -128,7 +130,7 @@ class Tracker:
         return trace
 
     def _add_columns(self, rows: Observed) -> None:
-        """Give memory to columns that are seen for the first time."""
+        """Extend the arrays by columns that the tracker sees for the first time."""
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         raise NotImplementedError
@@ -185,15 +187,15 @@ class Tracker:
         robust = isinstance(options, dict) and options.get("robust")
         return {**cls.rules, **cls.screen_rules} if robust else cls.rules
 
-    def _watch(self) -> None:
-        """Deviations by which cells are left out, none so far, where the options are `robust`."""
+    def _add_screen(self) -> None:
+        """Add the arrays of the screen that leaves outlying cells out, where the options have `robust`."""
         if self.options.get("robust"):
             self.deviation, self.left_out, self.level = np.zeros(len(self.v)), np.zeros(len(self.v)), np.zeros(3)
 
 
 class ForgettingTracker(Tracker):
-    """A tracker that forgets, and the memories that say how much where `forget` is "auto": every fourth column at eight
-    factors.
+    """A tracker that forgets; where `forget` is "auto", it follows every fourth column at eight factors beside its own
+    ("memories") to learn which factor predicts best.
     """
 
     memory_rules: ClassVar[dict[str, Rule]] = {
@@ -204,8 +206,8 @@ class ForgettingTracker(Tracker):
         "memory_rows": _doubles(1),
     }
 
-    def _remember(self, delta: float) -> None:
-        """Memories that start from the basis, where `forget` is "auto"."""
+    def _add_memories(self, delta: float) -> None:
+        """Add the arrays of the memories, which start from the basis, where `forget` is "auto"."""
         if self.options["forgetting"] != "adaptive":
             return
         every, d, count = self.v[:: _core.MEMORY_EVERY], self.v.shape[1], _core.MEMORIES
@@ -231,8 +233,6 @@ class ForgettingTracker(Tracker):
 class PerColumnRls(ForgettingTracker):
     """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
 
-    by_column = ("v", "slot", "discount")
-    whole = ("clock", "t", "t_inverse", "w", "latent_products", "labelled", "labels")
     rules: ClassVar[dict[str, Rule]] = {
         **Tracker.rules,
         **dict.fromkeys(("t", "t_inverse", "latent_products"), _doubles("d", "d")),
@@ -270,8 +270,8 @@ class PerColumnRls(ForgettingTracker):
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
         rule = {"ridge": 0.0, "automatic": False, "cap": 1e6, "delta": 10.0, "orthonormal": False, **forgetting(1.0)}
         self.options = {**plain, **rule, **options}
-        self._remember(self.options["delta"])
-        self._watch()
+        self._add_memories(self.options["delta"])
+        self._add_screen()
         if self.options.get("scout"):
             self.scout_v, self.scout_inverse = self.v.copy(), self.options["delta"] * np.eye(d)
             self.scout_seen, self.scout_line = np.zeros(D), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
@@ -331,8 +331,6 @@ class PerColumnRls(ForgettingTracker):
 class SharedRls(ForgettingTracker):
     """PETRELS with one correlation for all columns, an automatic ridge and the sums behind label weights."""
 
-    by_column = ("v", "count", "discount")
-    whole = ("clock", "inverse", "sums", "latent_products", "labelled", "w")
     rules: ClassVar[dict[str, Rule]] = {
         **Tracker.rules,
         **dict.fromkeys(("inverse", "latent_products"), _doubles("d", "d")),
@@ -358,15 +356,17 @@ class SharedRls(ForgettingTracker):
         self.sums, self.latent_products = np.zeros(_core.SHARED_SUMS), np.zeros((d, d))
         self.labelled, self.w, self.clock = np.zeros(d), np.zeros(d), np.zeros(_core.RLS_CLOCK)
         self.options = {"lam1": np.inf, "ridge": 0.0, "automatic": False, **forgetting("window"), **options}
-        self._remember(delta)
-        self._watch()
+        self._add_memories(delta)
+        self._add_screen()
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order, labels)
         return _core.shared_pass(*entries, self.options, self.state(), prediction, residual)
 
     def ridge(self) -> float:
-        """sigma^2 / tau of the running sums, when it is automatic and they mean something."""
+        """Noise over signal from the running sums where the ridge is automatic and enough rows were seen, else the
+        option.
+        """
         if not self.options["automatic"] or self.sigma2() is None:
             return super().ridge()
         return _core.shared_ridge(self.sums, self.v.shape[1], float(self.options["ridge"]))
@@ -383,7 +383,6 @@ class SharedRls(ForgettingTracker):
 class Grouse(Tracker):
     """Tracker of GROUSE: one geodesic step a row, greedy or damped."""
 
-    whole = ("clock", "t", "t_inverse")
     rules: ClassVar[dict[str, Rule]] = Tracker.rules | dict.fromkeys(("t", "t_inverse"), _doubles("d", "d"))
     option_rules: ClassVar[dict[str, Rule]] = Tracker.option_rules | {"damping": Number(low=0)}
 
@@ -392,7 +391,7 @@ class Grouse(Tracker):
         self.v, self.t, self.t_inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), np.eye(d), np.eye(d)
         self.clock = np.zeros(_core.RLS_CLOCK)
         self.options = {"damping": damping, "ridge": ridge, **options}
-        self._watch()
+        self._add_screen()
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order)
@@ -403,7 +402,7 @@ class Grouse(Tracker):
 
 
 class SubspaceTracker(RowBatches, SubspaceModel):
-    """Base of the trackers: subclasses make the state and say which ridge its latent coordinates have."""
+    """Base of `PETRELS` and `GROUSE`, which make the arrays of their tracker in `_start`."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -435,8 +434,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     def _start(self, basis: Floats) -> Tracker:
         raise NotImplementedError
 
-    def _screened(self) -> dict[str, bool]:
-        """The option of a tracker that leaves cells out, if this one does."""
+    def _robust_option(self) -> dict[str, bool]:
+        """The option `robust` of the tracker's arrays, or none."""
         return {"robust": True} if self.robust else {}
 
     @changes
@@ -526,7 +525,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         return self._tracker_class.from_state(self.state_)
 
     def _check_loaded(self) -> None:
-        """A tracker of these columns and components."""
+        """Refuse a loaded state of another number of columns or components."""
         if "state_" in vars(self):
             self._tracker_class.check(self.state_, (self.n_features_in_, self._rank(self.n_features_in_)))
 
@@ -752,7 +751,7 @@ class PETRELS(SubspaceTracker):
         return SharedRls if self.correlation == "shared" else PerColumnRls
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
-        keep = {**forgetting(self.forget), **self._screened()}
+        keep = {**forgetting(self.forget), **self._robust_option()}
         automatic = self.ridge == "auto"
         first = 1e-3 if automatic else float(self.ridge)
         if self.correlation == "shared":
@@ -812,7 +811,7 @@ class GROUSE(SubspaceTracker):
     The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o
     k^2 + k^3), whatever D is. A row whose residual is 0, as where the subspace fits all of its few
     entries, or whose code is 0, makes no step: it says of no direction that it is better.
-    `robust=True` costs 1.2 to 1.5 times as much, up to twice where 5 % of the cells are wrong.
+    `robust=True` costs 1.2 to 1.5 times as much, up to 1.9 where 5 % of the cells are wrong.
 
     References
     ----------
@@ -860,4 +859,4 @@ class GROUSE(SubspaceTracker):
         self.n_jobs = n_jobs
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
-        return Grouse(basis, damping=float(self.damping), ridge=float(self.ridge), **self._screened())
+        return Grouse(basis, damping=float(self.damping), ridge=float(self.ridge), **self._robust_option())
