@@ -359,3 +359,20 @@ def test_thresholds_are_refused_by_name(thresholds):
 def test_a_list_in_a_list_is_no_side_information():
     with pytest.raises(TypeError, match="must hold nothing else; got list"):
         OnlineMatrixClassifier([[Identity(3)]]).learn_one(0, 0, 1)
+
+
+@pytest.mark.parametrize("weight", [[-1.0], [np.nan], [0.0], [1.0, 2.0]])
+def test_scores_refuse_bad_weights_and_no_pairs(weight):
+    model = OnlineMatrixClassifier().partial_fit([0], [0], [1])
+    with pytest.raises(ValueError, match=r"(?i)sample.weight"):
+        model.score([(0, 0)], [1], sample_weight=weight)
+    with pytest.raises(ValueError, match="at least one pair to be scored"):
+        model.score([], [])
+
+
+def test_errors_about_long_ids_are_short():
+    model = OnlineMatrixClassifier(Identity(3), unseen="raise")
+    for call in (lambda: model.learn_one("x" * 10_000, 0, 1), lambda: model.predict_one("x" * 10_000, 0)):
+        with pytest.raises(ValueError, match=r"'xxxx.*\.\.\.") as error:
+            call()
+        assert len(str(error.value)) < 400

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from lacunar._lock import WholeRows, changes
 from lacunar._state import all_or_nothing
@@ -408,8 +408,14 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         score : float
         """
-        coded = self._coding().coded(read_labels(y, len(read_pairs(X)[0])))
-        return float(np.average(self.predict(X) == coded, weights=refuse_masked(sample_weight, "sample_weight")))
+        target = read_labels(y, len(read_pairs(X)[0]))
+        if not len(target):
+            raise ValueError("X must hold at least one pair to be scored; got none. Pass observations.")
+        weight = refuse_masked(sample_weight, "sample_weight")
+        weight = _check_sample_weight(weight, target, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("sample_weight must be above 0 for a pair at least; got only zeros. Leave it out.")
+        return float(np.average(self.predict(X) == self._coding().coded(target), weights=weight))
 
     @changes
     def decision_one(self, row: Hashable, col: Hashable) -> Any:

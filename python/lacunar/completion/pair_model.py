@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lacunar._log import in_slices
 from lacunar._typing import Floats
-from lacunar.completion.side import Identity, SideInformation, SideState, joined
+from lacunar.completion.side import Identity, SideInformation, SideState, joined, shown
 from lacunar.observed.rules import Instance, Items, Number, Rule, check_parts, whole
 
 Vertices = NDArray[np.int64]
@@ -77,8 +77,8 @@ class IdTable:
     def _place_unseen(self, name: Hashable, policy: str, position: int) -> int:
         if policy == "raise":
             raise ValueError(
-                f"{self.name} must be ids known to the model; got {name!r} at position {position}. Learn it first, or "
-                "set unseen='grow' or unseen='prior'."
+                f"{self.name} must be ids known to the model; got {shown(name)} at position {position}. Learn it "
+                "first, or set unseen='grow' or unseen='prior'."
             )
         if policy == "prior":
             return UNKNOWN
@@ -139,7 +139,7 @@ class IdTable:
             return self.add(name, name)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {name!r}: "
+                f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {shown(name)}: "
                 f"{error} Or call add_{self.name[:3]}(id, value) with what it needs."
             ) from error
 
@@ -233,9 +233,9 @@ class PairModel:
         """Add an unseen id to a side ("rows" or "cols") with its features or point."""
         table = self.rows if side == "rows" else self.cols
         if table.place(name, "prior") != UNKNOWN:
-            raise ValueError(f"id must be new; {name!r} is known among the {side}. Use another id.")
+            raise ValueError(f"id must be new; {shown(name)} is known among the {side}. Use another id.")
         if table.alike:
-            raise ValueError(f"the {side} take ids without more being said; got {name!r}. Just learn it.")
+            raise ValueError(f"the {side} take ids without more being said; got {shown(name)}. Just learn it.")
         table.add(name, value)
 
     # -- for learners to say -------------------------------------------------------------------------------------------

@@ -584,7 +584,7 @@ def read_ids(values: Any, name: str) -> list[Hashable]:
             )
         ids: list[Hashable] = values.tolist()
     elif isinstance(values, str | bytes | Set | Mapping) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{name} must be a sequence of ids; got {values!r}. Pass ids in a list, in their order.")
+        raise TypeError(f"{name} must be a sequence of ids; got {type(values).__name__}. Pass ids in a list, in order.")
     else:
         ids = list(values)
     if not (isinstance(values, np.ndarray) and values.dtype.kind in "iubUS"):
