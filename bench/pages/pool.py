@@ -6,7 +6,7 @@ label predicted before it is learned, means over random orders (films: the one o
 `--cold`: a fifth of the rows asked about with nothing learned of them but by what their side information says.
 `--latency`: how long single pairs take in `learn_one`, on a generated stream (`--pairs 1000000 --rows 3000 --columns 1000`), or on one of those named by `--only`: percentiles and the longest.
 `--flips`: generated streams whose labels all flip now and then, beside factors by stochastic gradient.
-`--million`: the million ratings of MovieLens-1M in a random order, and how long they take.
+`--million`: the million ratings of MovieLens-1M in a random order, as likes, and how long they take; `--ratings`: as stars.
 """
 
 from __future__ import annotations
@@ -394,6 +394,20 @@ def cold(names: list[str], orders: int) -> None:
         )
 
 
+def million_ratings() -> None:
+    """Expected stars before each rating is learned, as they come in a random order."""
+    X = sp.coo_array(table("movielens1m").X)
+    order = np.random.default_rng(0).permutation(X.nnz)
+    stars = X.data[order]
+    start = time.process_time()
+    score = OnlineMatrixClassifier(thresholds="auto").score_stream(
+        X.coords[0][order], X.coords[1][order], stars, classes=range(1, 6)
+    )
+    spent, off = time.process_time() - start, np.square(1 + score.probabilities.sum(axis=1) - stars)
+    tenths = " ".join(f"{np.sqrt(part.mean()):.4f}" for part in np.array_split(off, 10))
+    print(f"log loss {score.loss:.4f}, RMSE {np.sqrt(off.mean()):.4f}, by tenths {tenths}, {spent:.0f} CPU s")
+
+
 def million() -> None:
     stream = million_films(np.random.default_rng(0))
     start = time.process_time()
@@ -472,7 +486,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[""])
-    for other in ("batch", "cold", "flips", "latency", "million"):
+    for other in ("batch", "cold", "flips", "latency", "million", "ratings"):
         parser.add_argument(f"--{other}", action="store_true")
     for size, default in (("pairs", 10**6), ("rows", 3000), ("columns", 1000)):
         parser.add_argument(f"--{size}", type=int, default=default, help="of --latency")
@@ -487,6 +501,8 @@ def main() -> None:
     names = [name for name in STREAMS if any(word in name for word in options.only)]
     if options.million:
         million()
+    elif options.ratings:
+        million_ratings()
     elif options.flips:
         flips(20000)
     elif options.latency:
