@@ -274,11 +274,11 @@ def said(kind, X, y, **told):
 
 @pytest.mark.parametrize(
     ("order", "names"),
-    [(np.arange(600), "P{}"), (np.random.default_rng(0).permutation(600), "{}")],
+    [(np.arange(300), "P{}"), (np.random.default_rng(0).permutation(300), "{}")],
     ids=["text in order", "numbers shuffled"],
 )
 def test_a_column_of_ids_is_named_once(order, names):
-    X, y, groups = who_it_is()
+    X, y, groups = who_it_is(30)
     table = pd.DataFrame(X[order]).add_prefix("c").assign(who=[names.format(k) for k in groups[order]])
     if names == "{}":
         table["who"] = table["who"].astype(int)
@@ -396,7 +396,7 @@ def test_a_model_with_a_splitter_is_saved_and_loaded(cv, tmp_path):
 
 
 def test_a_comparison_keeps_groups_in_one_fold_and_tells_the_learner():
-    X, y, groups = who_it_is(40, 8)
+    X, y, groups = who_it_is(30, 5)
     table = pd.DataFrame(X).add_prefix("c").assign(who=[f"P{k}" for k in groups], y=y)
     asked = {"learner": ["lacunar", "no columns"], "repeats": 1, "folds": 3, "metric": "log-loss", "time_limit": None}
     result = lacunar.compare(table, "y", groups="who", **asked)
@@ -411,7 +411,7 @@ def test_a_comparison_keeps_groups_in_one_fold_and_tells_the_learner():
     with pytest.raises(ValueError, match="two kinds of folds"):
         lacunar.compare(table, "y", groups="who", time="c0")
     with pytest.raises(ValueError, match="is missing in row 2"):
-        lacunar.compare(table.assign(who=[None if k == 2 else "a" for k in range(320)]), "y", groups="who")
+        lacunar.compare(table.assign(who=[None if k == 2 else "a" for k in range(150)]), "y", groups="who")
 
 
 def test_a_comparison_in_the_order_of_time_tests_later_rows():

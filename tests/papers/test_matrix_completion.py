@@ -1,7 +1,7 @@
 """mc-1 and mc-b against their slow twins, on cases whose answer is known, and on bad input."""
 
 import pickle
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_unseen_rows_agree_with_the_transduction(kind):
 @every
 def test_low_rank_tables_are_learned(kind):
     X, y, full = problem(kind, known=150, n=300, noise=0.0, missing=0.3)
-    model = kind(random_state=0, mu_min=1e-4, max_iter=2000).fit(X, y)
+    model = kind(random_state=0, mu_min=1e-3, max_iter=2000).fit(X, y)
     unknown = model.transduction_[150:]
     if is_classifier(model):
         assert np.mean(unknown != full[150:]) < 0.12
@@ -166,13 +166,19 @@ def test_full_and_truncated_agree(kind, monkeypatch):
     np.testing.assert_allclose(truncated._values(X), full._values(X), atol=1e-4)
 
 
-@every
-@pytest.mark.parametrize("container", [sp.csr_array, sp.coo_matrix, "observed", "float32"])
-def test_format_and_dtype_do_not_matter(kind, container):
+@cache
+def of_the_array(kind):
+    """A table of numbers of float32, targets, and the values of a model that was fitted to them."""
     X, y, _ = problem(kind)
     X = X.astype(np.float32).astype(np.float64)
     X[0, 0] = 0.0  # observed
-    one = made(kind).fit(X, y)
+    return X, y, made(kind).fit(X, y)._values(X)
+
+
+@every
+@pytest.mark.parametrize("container", [sp.csr_array, sp.coo_matrix, "observed", "float32"])
+def test_format_and_dtype_do_not_matter(kind, container):
+    X, y, expected = of_the_array(kind)
     if container == "float32":
         same, tolerance = X.astype(np.float32), 1e-4
     elif container == "observed":
@@ -181,7 +187,7 @@ def test_format_and_dtype_do_not_matter(kind, container):
         rows, columns = np.nonzero(~np.isnan(X))
         same, tolerance = container((X[rows, columns], (rows, columns)), shape=X.shape), 0
     other = made(kind).fit(same, y)
-    np.testing.assert_allclose(other._values(same), one._values(X), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(other._values(same), expected, rtol=0, atol=tolerance)
 
 
 @every
