@@ -1,5 +1,7 @@
 """Arrays and triplets become the same observed entries as their slow twins say, whatever their layout, dtype and threads."""
 
+import itertools
+
 import numpy as np
 import pytest
 from reference.ingest import dense_entries, triplet_entries
@@ -106,13 +108,15 @@ def triplets(n_rows, n_cols, m, number, dtype, missing=0.1, seed=0):
     return rng.integers(0, n_rows, m).astype(number), rng.integers(0, n_cols, m).astype(number), value
 
 
-SIZES = [(1, 1, 0), (1, 1, 1), (5, 5, 3), (20, 100, 3000), (9000, 3, 4000), (3, 2**31 - 1, 500), (10**6, 40, 90_000)]
+SIZES = [(1, 1, 0), (1, 1, 1), (5, 5, 3), (20, 100, 3000), (9000, 3, 4000), (3, 2**31 - 1, 500)]
+SEVERAL_TASKS = (10**6, 40, 90_000)  # triplets of more than one task, which take the slow twin half a second
+KINDS = [*itertools.product([np.int32, np.int64], [np.float32, np.float64], ["last", "mean"])]
 
 
-@pytest.mark.parametrize("duplicates", ["last", "mean"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("number", [np.int32, np.int64])
-@pytest.mark.parametrize(("n_rows", "n_cols", "m"), SIZES)
+@pytest.mark.parametrize(
+    ("n_rows", "n_cols", "m", "number", "dtype", "duplicates"),
+    [(*size, *kind) for size in SIZES for kind in KINDS] + [(*SEVERAL_TASKS, *kind) for kind in (KINDS[0], KINDS[-1])],
+)
 def test_triplets_in_any_order(n_rows, n_cols, m, number, dtype, duplicates):
     row, col, value = triplets(n_rows, n_cols, m, number, dtype)
     expected = triplet_entries(row, col, value, n_rows, duplicates)
