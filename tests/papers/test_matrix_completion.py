@@ -87,8 +87,8 @@ def test_the_tolerance_bounds_the_distance_to_the_solution(kind, svd_solver, lam
 def test_as_printed(kind):
     """Plain steps on the columns as they are, by full decompositions, ending on the change of a step."""
     X, y, _ = problem(kind)
-    paper = made(kind, momentum=False, standardize=False).fit(X, y)
-    plain = made(kind, standardize=False, tol=1e-9, max_iter=100_000).fit(X, y)
+    paper = made(kind, mu=1e-2, momentum=False, standardize=False).fit(X, y)
+    plain = made(kind, mu=1e-2, standardize=False, tol=1e-9, max_iter=100_000).fit(X, y)
     np.testing.assert_array_equal(paper.scale_, 1.0)
     np.testing.assert_allclose(paper._values(X), plain._values(X), atol=0.05)
 
@@ -159,9 +159,9 @@ def test_the_truncated_threshold_is_the_exact_one(shape, level):
 @every
 def test_full_and_truncated_agree(kind, monkeypatch):
     X, y, _ = problem(kind)
-    full = made(kind, tol=1e-7, max_iter=5000).fit(X, y)
+    full = made(kind, mu=1e-2, tol=1e-7, max_iter=5000).fit(X, y)
     monkeypatch.setattr(steps, "_FULL_WORK", 0)
-    truncated = made(kind, tol=1e-7, max_iter=5000).fit(X, y)
+    truncated = made(kind, mu=1e-2, tol=1e-7, max_iter=5000).fit(X, y)
     assert full.rank_ == truncated.rank_
     np.testing.assert_allclose(truncated._values(X), full._values(X), atol=1e-4)
 
@@ -205,14 +205,14 @@ def test_unknown_labels_in_every_spelling(kind):
     pandas = pytest.importorskip("pandas")
     X, y, _ = problem(kind)
     text = np.where(np.isnan(y), None, np.where(y == 1, "yes", "no"))
-    want = made(kind).fit(X, y).transduction_ == 1
+    want = made(kind, mu=1e-2).fit(X, y).transduction_ == 1
     for labels, yes in (
         (text, "yes"),
         (pandas.Series(text), "yes"),
         (pandas.Series(text, dtype="string"), "yes"),
         (pandas.Series(y, dtype="Int64"), 1),
     ):
-        np.testing.assert_array_equal(made(kind).fit(X, labels).transduction_ == yes, want)
+        np.testing.assert_array_equal(made(kind, mu=1e-2).fit(X, labels).transduction_ == yes, want)
 
 
 @of_kinds(CLASSIFIERS)
