@@ -249,11 +249,14 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         leave. EM begins at the model `before`, if it has as many columns and components.
         """
         seed = fixed_seed(self.random_state)
-        fits = before is not None and len(before.mean_) == Z.shape[1]
-        warm = fits and self.n_components in (None, len(before.components_))
-        steps = {"max_iter": _WARM_STEPS} if warm else {}
-        posterior = LowRankPosterior(self.n_components, random_state=seed, n_jobs=self.n_jobs, **steps)
-        self.posterior_ = posterior.fit(Z, start=before if warm else None)
+        if before is not None and len(before.mean_) != Z.shape[1]:
+            before = None
+        if before is not None and self.n_components not in (None, len(before.components_)):
+            before = None
+        posterior = LowRankPosterior(self.n_components, random_state=seed, n_jobs=self.n_jobs)
+        if before is not None:
+            posterior.set_params(max_iter=_WARM_STEPS)
+        self.posterior_ = posterior.fit(Z, start=before)
         self.n_iter_ = self.posterior_.n_iter_
         self.location_ = np.concatenate([self.posterior_.mean_, np.zeros(Y.shape[1])])
         completed = self.posterior_.complete(Z)

@@ -562,8 +562,10 @@ def read_answers(values: Any, name: str) -> NDArray[np.float64]:
 
 def check_classes(labels: NDArray[Any]) -> None:
     """ValueError for known labels (n,) that are numbers with fractions, or of another shape than classes are."""
-    fractions = np.flatnonzero(labels != np.floor(labels)) if labels.dtype.kind == "f" and labels.ndim == 1 else []
-    if len(fractions):  # begins with the words that scikit-learn's checks look for
+    if labels.dtype.kind != "f" or labels.ndim != 1:
+        return
+    fractions = np.flatnonzero(labels != np.floor(labels))
+    if fractions.size:  # begins with the words that scikit-learn's checks look for
         raise ValueError(
             f"Unknown label type: y must hold classes; got {labels[fractions[0]]:g} in row {fractions[0]}. Take a "
             "regressor for numbers, or cut them into classes."

@@ -157,7 +157,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         self.mean_ratio_ = None if ratios is None else float(ratios.mean())
         if ratios is None:
             return None
-        ratios = ratios / ratios.mean()
+        ratios = np.asarray(ratios / ratios.mean())
         effective = n / float(np.mean(ratios**2))  # (sum w)^2 / sum w^2, since they sum to n
         if effective < rows_needed(self.level):
             warn_user(
