@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from doors import FRAMES
+from sklearn.exceptions import NotFittedError
 
 from lacunar.impute import Imputer, MultipleImputer
 from lacunar.plotting import ChainsDisplay, DeltaDisplay, ImputedValuesDisplay, OverimputationDisplay
@@ -150,6 +151,12 @@ def test_what_cannot_be_drawn_is_refused(fitted):
         DeltaDisplay.from_estimator(imputer, mean_of("y"), frame, "level")
     with pytest.raises(ValueError, match="coefficient must be a name or place among x0; got 'b'"):
         DeltaDisplay.from_estimator(imputer, mean_of("y"), frame, "y", deltas=[0], coefficient="b")
+    for deltas in (["x"], [], [[0.0, 1.0]], [np.nan]):
+        with pytest.raises(ValueError, match="deltas"):
+            DeltaDisplay.from_estimator(imputer, mean_of("y"), frame, "y", deltas=deltas)
+    for display in (ChainsDisplay.from_estimator, lambda model: ImputedValuesDisplay.from_estimator(model, frame)):
+        with pytest.raises(NotFittedError):
+            display(MultipleImputer())
     with pytest.raises(ValueError, match="reach from 0 or below"):
         DeltaDisplay([1, 2], [0, 0], np.zeros((2, 2)), "a", "b")
     with pytest.raises(ValueError, match="Sort the shifts"):

@@ -8,11 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from lacunar._random import generator
 from lacunar._typing import Floats
 from lacunar.impute.pooling import PooledResult
 from lacunar.impute.tables import Column, read_table
+from lacunar.observed.door import check_numbers
 from lacunar.plotting.rows import by_rows, hide, pattern_of
 from lacunar.plotting.style import OURS, PEERS, Inks, axes_for, inks, quiet
 
@@ -152,6 +154,7 @@ class ImputedValuesDisplay(Panels):
         display : ImputedValuesDisplay
             Drawn.
         """
+        check_is_fitted(estimator)
         columns = estimator.columns_
         before = _numbers(estimator, X)
         tables = list(estimator.draws(X)) if hasattr(estimator, "draws") else [estimator.transform(X)]
@@ -266,6 +269,7 @@ class ChainsDisplay(Panels):
         display : ChainsDisplay
             Drawn.
         """
+        check_is_fitted(estimator)
         drawn = [j for j in range(len(estimator.columns_)) if not np.isnan(estimator.traces_[:, :, j]).all()]
         names = {j: estimator.columns_[j].name for j in drawn}
         traces = {name: estimator.traces_[:, :, j] for j, name in names.items()}
@@ -572,7 +576,9 @@ class DeltaDisplay:
         display : DeltaDisplay
             Drawn.
         """
-        shifts = _shifts_of(estimator, X, column) if deltas is None else np.unique(np.asarray(deltas, dtype=float))
+        check_is_fitted(estimator)
+        column = str(column)
+        shifts = _shifts_of(estimator, X, column) if deltas is None else np.unique(_numbers_of(deltas))
         pooled = [estimator.analyse(analysis, X, delta={column: shift}) for shift in shifts.tolist()]
         place = _place_of(coefficient, pooled[0])
         ends = [result.conf_int(level)[place] for result in pooled]
@@ -642,6 +648,13 @@ def _drawn(imputer: Any, X: Any, hidden: Any) -> dict[str, tuple[Floats, Floats]
         if draws.size and not np.isnan(draws).any():
             answer[column.name] = known[j][rows[j]], draws
     return answer
+
+
+def _numbers_of(deltas: Any) -> Floats:
+    numbers = check_numbers(deltas, "deltas", ensure_2d=False) if np.size(deltas) else np.empty(0)
+    if numbers.ndim != 1 or not numbers.size:
+        raise ValueError(f"deltas must be a list of shifts; got shape {np.shape(deltas)}. Pass such as [-1, 0, 1].")
+    return numbers
 
 
 def _shifts_of(estimator: Any, X: Any, name: str) -> Floats:
