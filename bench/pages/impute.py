@@ -338,7 +338,7 @@ def joint_shares(frame: Any) -> Any:
     return np.bincount(places, minlength=12).reshape(3, 4) / len(frame)
 
 
-def mixed(quick: bool, repeats: int = 40, n: int = 300) -> None:
+def mixed(quick: bool, repeats: int = 150, n: int = 300) -> None:
     """Coverage by kind of effect, and how far joint shares of two categories lie from those of the complete tables."""
     repeats = 2 if quick else repeats
     truth, hits, widths, off = np.array(list(EFFECTS.values())), [], [], []
