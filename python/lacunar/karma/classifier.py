@@ -100,8 +100,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     state_ : dict
         The weight table, from which `KarmaOnlineClassifier.begin_at` goes on.
     gap_ : float
-        Relative duality gap reached, at the share of C where the fit ended; estimated from 2,048 rows where held-out
-        rows ended it.
+        Relative duality gap reached, at the share of C where the fit ended; estimated from some
+        2,000 rows where held-out rows ended it.
     calibration_ : ndarray of shape (1 + outputs,)
         a and zeros, of `predict_proba`; absent with `loss="logistic"` and for one class.
     n_rows_seen_ : int

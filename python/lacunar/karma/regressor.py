@@ -89,8 +89,8 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     state_ : dict
         The weight table, from which `KarmaOnlineRegressor.begin_at` goes on.
     gap_ : float
-        Relative duality gap reached, at the share of C where the fit ended; estimated from 2,048 rows where held-out
-        rows ended it.
+        Relative duality gap reached, at the share of C where the fit ended; estimated from some
+        2,000 rows where held-out rows ended it.
     n_rows_seen_ : int
         Rows learned from.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)

@@ -262,8 +262,8 @@ class PrimalModel(AlgorithmOne):
 
         The same objective as the solvers over a Gram; afterwards the model is its solution. It goes
         on from what it found `before` on the same rows with other `upper`, and ends without a gap
-        after a sweep where `until()`. `diagonal` (n,) is k(x, x) of the rows where the caller has it. O(o^2) a row and
-        sweep.
+        after a sweep where `until()`. `diagonal` (n,) is k(x, x) of the rows where the caller has
+        it. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
@@ -320,8 +320,8 @@ class PrimalModel(AlgorithmOne):
         self._end_ascent(self.t)
 
     def measure_sample(self, rows: Observed, targets: Floats, upper: Floats, beta: Floats) -> AscentResult:
-        """Gap and objective of all rows as some evenly spaced ones tell them: measuring costs as much as several sweeps
-        past rows at rest.
+        """Gap and objective of all rows, estimated from evenly spaced ones: measuring all costs as
+        much as several sweeps past rows at rest.
         """
         sample = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
         part = self._measure(rows[sample], targets[sample], upper[sample], beta[sample], 0, 0.0, 1)
