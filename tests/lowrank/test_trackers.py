@@ -451,6 +451,18 @@ def test_a_robust_tracker_goes_on_the_same_when_loaded_or_split(make, tmp_path):
         half._check_loaded()
 
 
+@pytest.mark.parametrize("make", ROBUST)
+def test_rows_in_one_call_are_as_rows_one_by_one(make):
+    """A short row after a long one, whose wild cells must not be seen in what the short one leaves free."""
+    X, _ = with_outliers(120, size=30.0, seen=1.0)
+    X[1::2, 7:] = np.nan
+    whole, one_by_one = (make(robust=True).partial_fit(X[:20]) for _ in range(2))
+    whole.partial_fit(X[20:])
+    for row in X[20:]:
+        one_by_one.partial_fit(row[None])
+    np.testing.assert_array_equal(one_by_one.components_, whole.components_)
+
+
 def exchanging(seed, n=3000, D=60, d=4, share=0.4):
     """Rows of noise a fifth of the energy; one of their directions is another after each 1,000. Bases of each row's time."""
     rng = np.random.default_rng(seed)

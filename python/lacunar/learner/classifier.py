@@ -166,15 +166,16 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     many.
 
     p(y | row) is proportional to exp(sum of w_m log p_m(y | row)), where p_m is a member's
-    calibrated probability, and w >= 0 minimises the out-of-fold log loss, shrunk to equal weights
-    by 1 + 400/n. All members but trees read a column that is skewed or has long tails as it is and
-    as normal scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of
-    Ganti and Willett, 2015, by EM. Rows whose label is missing (NaN, None) teach the low-rank
-    Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all
-    (1,000 trees at most, until 100 of them gain nothing on the held-out part), logistic regression
-    from as many as have 1e7 inputs, the kernels from 10,000; where latent coordinates help boosting
-    they are columns of it, and they and their products inputs of logistic regression. Columns and
-    the low-rank model are learned from 40,000 rows at most.
+    calibrated probability, and w >= 0 minimises the out-of-fold log loss, shrunk to equal
+    weights by 1 + 400/n. All members but trees read a column that is skewed or has long tails
+    as it is and as normal scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the
+    latent model of Ganti and Willett, 2015, by EM. Rows whose label is missing (NaN, None)
+    teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more
+    rows boosting learns from all (1,000 trees at most, until 100 of them gain nothing on the
+    held-out part), logistic regression from as many as have 1e7 inputs, the kernels from
+    10,000; where latent coordinates help boosting they are columns of it, and they and their
+    products inputs of logistic regression. Columns and the low-rank model are learned from
+    40,000 rows at most.
 
     Probabilities of a row with a category that `fit` never saw are means over the categories that
     it saw (32 of them where there are more), each counted once. Of a column with more than 40

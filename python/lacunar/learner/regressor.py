@@ -192,19 +192,20 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     `memory_limit`: of more rows than fit members learn from a sample, and a warning says of how
     many.
 
-    Weights w >= 0 of M members minimise, in units of the best member's, the sum of squared errors
-    out of fold + (1 + 1600/n) M |w - w0|^2 + 50 (sum of w - 1)^2. A member whose mean error is z
-    standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal weights where
-    the rows do not tell members apart, and next to none where they speak against one. Rows whose
-    target or residual is beyond six standard deviations count less, so that none decides alone.
-    All members but trees read a column that is skewed or has long tails as it is and as normal
-    scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and
-    Willett, 2015, by EM. Rows whose target is missing (NaN) teach the low-rank Gaussian. O(n^2 d)
-    up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until
-    100 of them gain nothing on the held-out part), ridge regression from as many as have 1e7
-    inputs, the kernels from 10,000; where latent coordinates help boosting they are columns of it,
-    and they and their products inputs of ridge regression. Columns and the low-rank model are
-    learned from 40,000 rows at most.
+    Weights w >= 0 of M members minimise, in units of the best member's, the sum of squared
+    errors out of fold + (1 + 1600/n) M |w - w0|^2 + 50 (sum of w - 1)^2. A member whose mean
+    error is z standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal
+    weights where the rows do not tell members apart, and next to none where they speak against
+    one. Rows whose target or residual is beyond six standard deviations count less, so that
+    none decides alone. All members but trees read a column that is skewed or has long tails as
+    it is and as normal scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the
+    latent model of Ganti and Willett, 2015, by EM. Rows whose target is missing (NaN) teach the
+    low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more rows
+    boosting learns from all (1,000 trees at most, until 100 of them gain nothing on the
+    held-out part), ridge regression from as many as have 1e7 inputs, the kernels from 10,000;
+    where latent coordinates help boosting they are columns of it, and they and their products
+    inputs of ridge regression. Columns and the low-rank model are learned from 40,000 rows at
+    most.
 
     Predictions of a row with a category that `fit` never saw are means over the categories that it
     saw (32 of them where there are more), each counted once. Of a column with more than 40
