@@ -47,7 +47,7 @@ class WorkClock:
         self.charge(
             selection.KernelSelection,
             "_fit_marks",
-            lambda r, form, gram, trial, data, *args: 1e-8 * len(data.targets) * len(gram) ** 1.5,
+            lambda r, form, gram, trial, data, *args, **more: 1e-8 * len(data.targets) * len(gram) ** 1.5,
         )
         self.charge(selection.KernelSelection, "_fit_all", lambda r, form, gram, *args: 3e-10 * len(gram) ** 3)
         self.charge(posterior.PosteriorRidge, "_candidates", lambda r, Z, *args: 1e-4 * len(Z))

@@ -546,8 +546,9 @@ def _knots(numbers: Floats) -> Floats:
     """Quantiles of standardised numbers that are skewed or have long tails; none of others, whose normal scores say nothing new."""
     knots = np.quantile(numbers, _shares(min(_KNOTS, len(numbers))), method="inverted_cdf")
     scores = _normal_scores(numbers, knots)
-    straight = not np.ptp(scores) or np.corrcoef(numbers, scores)[0, 1] ** 2 >= _STRAIGHT
-    return np.zeros(0) if straight else knots
+    if not (np.std(numbers) and np.std(scores)):  # constant, or so small that squares vanish
+        return np.zeros(0)
+    return np.zeros(0) if np.corrcoef(numbers, scores)[0, 1] ** 2 >= _STRAIGHT else knots
 
 
 def _shares(n_knots: int) -> Floats:
