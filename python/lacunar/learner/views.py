@@ -392,14 +392,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return View(self._numbers(T), T)
 
     def _of_sparse(self, table: Observed) -> View:
-        rows = self.sparse_numbers(table, np.float64, _LARGEST)
-        T = rows.to_dense() if len(self.kept_) else np.zeros((len(rows), 0))
-        return self.shown(T)
-
-    def sparse_numbers(self, X: Any, dtype: Any = np.float32, largest: float = _CLIP) -> Observed:
-        """Z of the rows of a sparse table, in which every column holds numbers, without its missing entries."""
-        table = self._readable(X)
+        """Rows of a sparse table, in which every column holds numbers."""
         _check_n_features(self.encoder_, table, reset=False)
+        if not len(self.kept_):
+            return self.shown(np.zeros((len(table), 0)))
         place = np.full(table.shape[1], -1)
         place[self.kept_] = np.arange(len(self.kept_))
         observed = place[table.indices] >= 0
@@ -408,8 +404,8 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             table.values[observed].astype(np.float64), self.mean_[columns], self.scale_[columns]
         )
         indptr = np.concatenate([[0], np.cumsum(observed)])[table.indptr]
-        clipped = np.clip(values, -largest, largest).astype(dtype)
-        return Observed(indptr, columns.astype(table.indices.dtype), clipped, (table.shape[0], len(self.kept_)))
+        shape = table.shape[0], len(self.kept_)
+        return self.shown(Observed(indptr, columns.astype(table.indices.dtype), values, shape).to_dense())
 
     @staticmethod
     def _standardised(values: Floats, mean: Floats, scale: Floats) -> Floats:
@@ -423,9 +419,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     def _block(self, column: Floats, j: int) -> Floats:
         if not self.categorical_[j]:
-            clip = _LONG_CLIP if len(self.knots_[j]) else _CLIP
-            numbers = np.clip(column, -clip, clip)
-            return np.column_stack([numbers, _normal_scores(column, self.knots_[j])])[:, : self._width(j)]
+            if not len(self.knots_[j]):
+                return np.clip(column, -_CLIP, _CLIP)[:, None]
+            scores = _normal_scores(column, self.knots_[j])
+            return np.column_stack([np.clip(column, -_LONG_CLIP, _LONG_CLIP), scores])
         open_ = np.isnan(column) | (column == self._n_levels(j))
         flags = np.where(open_[:, None], np.nan, column[:, None] == self.levels_[j])
         return np.clip((flags - self.level_mean_[j]) / self.level_scale_[j], -_CLIP, _CLIP)
@@ -557,8 +554,6 @@ def _shares(n_knots: int) -> Floats:
 
 def _normal_scores(numbers: Floats, knots: Floats) -> Floats:
     """Normal scores of numbers among quantiles; equal quantiles share their mean, and what is beyond them has that of the last."""
-    if not len(knots):
-        return np.zeros(len(numbers))
     values, place, counts = np.unique(knots, return_inverse=True, return_counts=True)
     scores = np.bincount(place, ndtri(_shares(len(knots)))) / counts
     return np.asarray(np.interp(numbers, values, scores))
