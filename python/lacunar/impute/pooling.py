@@ -67,7 +67,7 @@ class PooledResult:
     def statistic(self) -> Floats:
         """Estimates over standard errors, (k,); NaN where both are 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.estimate / self.std_error  # type: ignore[no-any-return]
+            return np.asarray(self.estimate / self.std_error)
 
     @property
     def p_value(self) -> Floats:

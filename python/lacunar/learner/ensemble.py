@@ -187,11 +187,11 @@ def _without_far(residuals: Floats, y: Floats, weight: Floats) -> Floats:
     """Weights of rows less where their target, or the residual of the member that is mostly best, of (n, members), is far out."""
     sizes = np.abs(residuals)
     best = sizes[:, int(np.average(sizes, axis=0, weights=weight).argmin())]
-    less = weight * _say(best, weight) * _say(np.abs(y), weight)
+    less = weight * _huber_weights(best, weight) * _huber_weights(np.abs(y), weight)
     return np.asarray(less / less.mean())
 
 
-def _say(sizes: Floats, weight: Floats) -> Floats:
+def _huber_weights(sizes: Floats, weight: Floats) -> Floats:
     """Huber's weights (1964) of sizes (n,): the limit over a size, 1 at most. The limit is six standard deviations of the sizes cut off at it."""
     limit = np.inf
     for _ in range(_LIMITED):
