@@ -73,8 +73,8 @@ def test_a_level_is_between_0_and_1(level):
 
 @pytest.mark.parametrize("df", [None, np.inf])
 def test_degrees_of_freedom_may_be_infinite(df):
-    each = [r[:2] for r in results()]
-    np.testing.assert_array_equal(pool([(*r, df) for r in each]).df, pool(each).df)
+    estimates = [r[:2] for r in results()]
+    np.testing.assert_array_equal(pool([(*r, df) for r in estimates]).df, pool(estimates).df)
 
 
 def test_estimates_without_error_have_a_statistic():

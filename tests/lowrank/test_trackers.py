@@ -302,12 +302,12 @@ def test_every_memory_learns_a_row_by_recursive_least_squares(d):
     a = np.linalg.solve(V.T @ V + 1e-3 * np.eye(d), V.T @ x)
     for m, factor in enumerate([0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 1.0]):
         rows, unit = before["memory_lines"][:2, m]
-        kept = min(factor, max(2 * before["memory_rows"][0] / rows, 0.5))
-        rows, unit = kept * rows + 1, kept * unit
+        share = min(factor, max(2 * before["memory_rows"][0] / rows, 0.5))
+        rows, unit = share * rows + 1, share * unit
         R_inverse = before["memory_inverse"][:, :, m]
-        expected = np.linalg.inv(kept * np.linalg.inv(R_inverse) + np.outer(a, a))
+        expected = np.linalg.inv(share * np.linalg.inv(R_inverse) + np.outer(a, a))
         np.testing.assert_allclose(after["memory_inverse"][:, :, m], expected, rtol=1e-7, atol=1e-12)
-        gain = R_inverse @ a / kept
+        gain = R_inverse @ a / share
         for j in columns[columns % _core.MEMORY_EVERY == 0]:
             place = j // _core.MEMORY_EVERY
             v, seen = before["memory_v"][place, :, m], before["memory_seen"][place, m] + 1 / unit

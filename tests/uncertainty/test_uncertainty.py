@@ -109,9 +109,9 @@ def test_quantiles():
 def test_many_rows_that_are_not_quite_near_leave_little_open():
     """Two hundred of one weight have the quantile of two hundred; of ten columns, ten more missing is far."""
     scores, ones = np.arange(1.0, 201.0), np.ones(200)
-    kept = ConformalScores().fit(scores, ones, 10)
-    assert kept.near(np.array([1.0, 0.0, 2.0]), 0.9).tolist() == [quantile(scores, 0.9)] * 3
-    assert kept.near(np.array([11.0]), 0.9)[0] == np.inf
+    conformal_scores = ConformalScores().fit(scores, ones, 10)
+    assert conformal_scores.near(np.array([1.0, 0.0, 2.0]), 0.9).tolist() == [quantile(scores, 0.9)] * 3
+    assert conformal_scores.near(np.array([11.0]), 0.9)[0] == np.inf
 
 
 @pytest.mark.parametrize(("n", "groups", "folds"), [(99, None, 5), (100, None, 10), (400, None, 5), (150, 20, 5)])
@@ -265,12 +265,12 @@ def test_few_rows_have_infinite_quantiles():
     for name in ("wrapper", "wrapper, CV+", "learner"):
         model = clone(QUANTILES[name]).fit(X, y)
         with pytest.warns(UserWarning, match=r"ends of 12 of 12 rows .* level=0.99 needs 99 .* there are 12 in all"):
-            found = model.predict_quantiles(X, [0.01, 0.5, 0.99])
+            quantiles = model.predict_quantiles(X, [0.01, 0.5, 0.99])
         with pytest.warns(UserWarning, match=r"level=0.98 needs 49 .* Ask for a level nearer 0.5, or fit to"):
             assert np.isinf(model.predict_interval(X, [0.98, 0.5])[:, 0]).all()
-        assert (found[:, 0] == -np.inf).all()
-        assert np.isfinite(found[:, 1]).all()
-        assert (found[:, 2] == np.inf).all()
+        assert (quantiles[:, 0] == -np.inf).all()
+        assert np.isfinite(quantiles[:, 1]).all()
+        assert (quantiles[:, 2] == np.inf).all()
 
 
 def test_quantiles_do_not_cross_where_a_tail_ends():
