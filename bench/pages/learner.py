@@ -93,7 +93,7 @@ class Peer(BaseEstimator):
         self.columns = columns
         self.limited = limited
 
-    def fit(self, X: Any, y: Any, classes: bool, seconds: float | None) -> Peer:
+    def fit(self, X: Any, y: Any, classes: bool, seconds: float | None = None) -> Peer:
         self.reader_ = Columns(X)
         made = self._read(X)
         keywords = (
