@@ -9,7 +9,8 @@ One module a family: tables themselves in `tables`, Gram matrices and the engine
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-Call, Check = Callable[[], Any], Callable[[Any], None]
+Call = Callable[[], Any]
+Check = Callable[[Any], None]
 
 
 class Case(NamedTuple):

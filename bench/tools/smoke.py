@@ -13,17 +13,13 @@ from pathlib import Path
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 LONGEST = 180 * float(os.environ.get("LACUNAR_SLOW", "1"))  # seconds
-ELSEWHERE = {
-    "distributed",
-    "learner_ensembles",
-    "learner_tables",
-    "completion_peers",
-}  # a test starts the clusters; the others are imported
+ELSEWHERE = {"learner_ensembles", "learner_tables", "completion_peers"}  # the scripts import them
 SMALLER = {  # than their --quick
     "features": ["--rows", "1000"],
     "million": ["--rows", "2000"],
     "scale": ["--rows", "500"],
     "streams": ["--rows", "4000", "--size", "100", "--only", "POPCA"],
+    "workers": ["--quick", "--only", "KARMA"],
 }
 
 

@@ -1,6 +1,6 @@
 """Fits over Dask worker processes beside fits on one machine: seconds, bytes between workers, and what averages cost KARMA.
 
-    OMP_NUM_THREADS=1 python bench/pages/distributed.py [--rows N] [--repeats N] [--only WORD] [--quick] [--json FILE]
+    OMP_NUM_THREADS=1 python bench/pages/workers.py [--rows N] [--repeats N] [--only WORD] [--quick] [--json FILE]
 
 The rows of `scale` (1,000 columns, 100 observed, rank 5 and noise) as files of `Observed` in 4 shards, which the workers of one machine, a
 thread each, read. One machine reads the same rows from one file and fits them with one thread; `POPCA` with 20 and 40 components, so that a fit takes seconds. Medians
