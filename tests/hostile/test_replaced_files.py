@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from lacunar import Observed, load_model, save_model
-from lacunar.comparison import reading
 from lacunar.karma import KarmaRegressor
 from lacunar.observed import blocks, container, write_batches
 
@@ -41,14 +40,3 @@ def test_a_table_is_loaded_from_one_file(step, tmp_path, monkeypatch):
     then(monkeypatch, blocks, step, lambda: write_batches(path, [Observed.from_dense(-X[:20])]))
     np.testing.assert_array_equal(Observed.load(path).to_dense(), X)
     np.testing.assert_array_equal(Observed.load(path).to_dense(), -X[:20])
-
-
-@pytest.mark.parametrize("step", ["_kind_of", "_encoding", "likeliest_separator"])
-def test_a_text_that_was_replaced_is_named(step, tmp_path, monkeypatch):
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n1,2\n3,4\n")
-    new = tmp_path / "new"
-    new.write_text("a;b;c\n1;2;x\n5;6;y\n")
-    then(monkeypatch, reading, step, lambda: new.replace(path))
-    with pytest.raises(reading.UserError, match="written anew while it was read"):
-        reading.read_table(str(path))

@@ -42,8 +42,6 @@ _HEAD = 2**18  # characters of text that tell how it is written
 _YEARS = range(1800, 2200)  # as a header of numbers may hold
 _SEPARATORS = (",", ";", "\t", "|", r"\s+")
 _LINES = 50  # lines that tell what separates cells
-_COMMENTS = ("#", "//", "%", "--", "!")  # how lines of comment begin in most files
-_ABOVE = 30  # lines that may stand above a table
 LEAST, TIMES = 2**28, 50  # bytes that any file may unpack to, and how many times its own size a large one may
 ENDINGS = (".gz", ".bz2", ".xz", ".zip")
 _CHUNK = 2**20
@@ -308,12 +306,12 @@ class _Text:
         """What to say of the first row that is longer or shorter than the one at the top."""
         with self.lines() as file:
             odd = misfits(file, self.sep, len(self.first.cells))
-        return no_table(self.source, self.head, self.first, odd[0], self.sep) if odd else None
+        return no_table(self.source, self.first, odd[0], self.sep) if odd else None
 
     def short_rows(self) -> list[str]:
         """A warning of rows that end early."""
         with self.lines() as file:
-            return short_rows(file, self.first.cells, self.sep, self.head)
+            return short_rows(file, self.first.cells, self.sep)
 
 
 def _read_text(path: Path, source: str, how: How) -> Table:
@@ -740,41 +738,23 @@ def misfits(lines: Iterable[str], sep: str, width: int) -> list[Row]:
         return []
 
 
-def no_table(source: str, head: str, first: Row, odd: Row, sep: str) -> UserError:
+def no_table(source: str, first: Row, odd: Row, sep: str) -> UserError:
     """What to say of text whose rows differ in length, with the way on."""
     return UserError(
         f"{source}: line {odd.line} has {counted(len(odd.cells), 'cell')} ({cut(', '.join(odd.cells))!r}) and the first row, on line "
-        f"{first.line}, has {len(first.cells)}. {remedy(head, first, odd, sep)}"
+        f"{first.line}, has {len(first.cells)}. {remedy(sep)}"
     )
 
 
-def remedy(head: str, first: Row, odd: Row, sep: str) -> str:
-    """The option that reads a file with such a row."""
-    for row in (first, odd):
-        begin = next((mark for mark in _COMMENTS if row.cells and row.cells[0].startswith(mark)), None)
-        if begin is not None:
-            return f"--comment {begin!r} leaves out lines that begin so."
-    above = _lines_above(head, len(first.cells))
-    return (f"If the table begins on line {above + 1}, say --skip-rows {above}. " if above else "") + (
-        f"Cells were cut at {sep!r}; --sep says otherwise. --ragged skip leaves out such rows, --ragged cut keeps as many of their cells as "
-        "the first row has."
+def remedy(sep: str) -> str:
+    """The options that read a file with rows of several lengths."""
+    return (
+        f"Cells were cut at {sep!r}; --sep says otherwise. --skip-rows N leaves out lines above the table, --comment '#' lines that begin so, "
+        "--ragged skip such rows; --ragged cut keeps as many of their cells as the first row has."
     )
 
 
-def _lines_above(head: str, width: int) -> int:
-    """Lines above a table with more columns than the first line has, 0 where there is none."""
-    lines = head.splitlines(keepends=True)
-    for above in range(1, min(_ABOVE, len(lines) - 1)):
-        below = "".join(lines[above:])
-        if not lines[above].strip():
-            continue
-        sep = separator_of(below, whole=False)
-        if sep is not None and len(next(rows_of(below.splitlines(keepends=True), sep)).cells) > width:
-            return above
-    return 0
-
-
-def short_rows(lines: Iterable[str], first: Sequence[str], sep: str, head: str) -> list[str]:
+def short_rows(lines: Iterable[str], first: Sequence[str], sep: str) -> list[str]:
     """A warning of rows with fewer cells than the first, whose other cells are then missing."""
     short = misfits(lines, sep, len(first))
     if not short:
@@ -782,7 +762,7 @@ def short_rows(lines: Iterable[str], first: Sequence[str], sep: str, head: str) 
     what = "1 row has" if len(short) == 1 else f"{len(short):,} rows have"
     return [
         f"Warning: {what} fewer cells than the {len(first)} of the first row, and the others were taken as missing; the first is on line "
-        f"{short[0].line} ({cut(', '.join(short[0].cells))!r}). {remedy(head, Row(1, list(first)), short[0], sep)}"
+        f"{short[0].line} ({cut(', '.join(short[0].cells))!r}). {remedy(sep)}"
     ]
 
 
@@ -794,24 +774,14 @@ def most_bytes(size: int) -> int:
     return max(LEAST, TIMES * size)
 
 
-def refuse_beyond(unpacked: int, size: int, source: str, *, at_least: bool = True) -> None:
+def refuse_beyond(unpacked: int, size: int, source: str) -> None:
     """UserError where a file of `size` bytes unpacks to more than it may."""
     if unpacked > most_bytes(size):
         raise UserError(
-            f"{source}: the file has {_bytes(size)} and unpacks to {'more than ' if at_least else ''}"
-            f"{_bytes(most_bytes(size) if at_least else unpacked)}; here a file may unpack to {_bytes(LEAST)}, or to {TIMES} times its size. "
+            f"{source}: the file has {size:,} bytes and unpacks to more than {most_bytes(size):,}; here a file may unpack to {LEAST:,} bytes, or "
+            f"to {TIMES} times its size. "
             "If it is sound, unpack it first and name the plain file, or read it in Python and pass a frame."
         )
-
-
-def _bytes(count: int) -> str:
-    """ "298 KiB"."""
-    unit, size = "bytes", float(count)
-    for name in ("KiB", "MiB", "GiB"):
-        if size < 1024:
-            break
-        unit, size = name, size / 1024
-    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
 
 
 @contextmanager
@@ -828,24 +798,7 @@ def plain_file(name: str) -> Iterator[Path]:
             raise UserError(f"{name}: no such file.")
         elif not path.is_file():
             raise UserError(f"{name}: not a file with a table. Name one file, or - for standard input.")
-        with _unchanged(path, shown):
-            yield _unpacked(path, Path(folder) / "table", shown)
-
-
-@contextmanager
-def _unchanged(path: Path, source: str) -> Iterator[None]:
-    """Readers open a file several times: what they made of two files, or the error that this led to, is refused."""
-
-    def identity() -> tuple[int, ...]:
-        status = path.stat()
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-    before = identity()
-    try:
-        yield
-    finally:
-        if not path.exists() or identity() != before:
-            raise UserError(f"{source}: the file was written anew while it was read. Run the command again.")
+        yield _unpacked(path, Path(folder) / "table", shown)
 
 
 def _unpacked(path: Path, place: Path, source: str) -> Path:
@@ -859,7 +812,7 @@ def _unpacked(path: Path, place: Path, source: str) -> Path:
         return path
     with zipfile.ZipFile(path) as members:
         infos = [info for info in members.infolist() if not info.is_dir()]
-        refuse_beyond(sum(info.file_size for info in infos), path.stat().st_size, source, at_least=False)
+        refuse_beyond(sum(info.file_size for info in infos), path.stat().st_size, source)
         known = ("xl/workbook.xml", "header.json")
         if any(info.filename in known or info.filename.endswith(".npy") for info in infos) or not infos:
             return path
