@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from lacunar.comparison import Table, TableModel, UserError, compare, load_problem, read_table
 from lacunar.comparison.problem import choose_target, guess_task
-from lacunar.datasets import load_breast_panels, load_digit_quadrants
+from lacunar.datasets import load_digit_quadrants
 from lacunar.karma import KarmaClassifier
 from lacunar.observed import Observed
 
@@ -198,7 +198,6 @@ def test_rows_without_target_are_left_out(tmp_path):
 
 def test_default_table_is_fixed():
     np.testing.assert_array_equal(load_digit_quadrants()[0], load_digit_quadrants()[0])
-    np.testing.assert_array_equal(load_breast_panels()[0], load_breast_panels()[0])
 
 
 # -- what is handed over in Python, and first rows ------------------------------------------------------------------------

@@ -101,11 +101,6 @@ class Comparison:
         return {k: rival.enough for k, rival in enumerate(self.rivals) if rival.enough is not None}
 
     @property
-    def own_limits(self) -> dict[int, float]:
-        """Seconds a fit that learners with a time limit of their own were told to keep."""
-        return {k: rival.told for k, rival in enumerate(self.rivals) if rival.told is not None}
-
-    @property
     def n_rows(self) -> int:
         """Rows that learners are compared on: all, or of a large table a sample."""
         return max(sum(map(len, split)) for split in self.splits)

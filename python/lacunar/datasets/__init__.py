@@ -9,7 +9,6 @@ from lacunar.datasets.hide import (
     hide_mcar,
     hide_mnar,
     hide_panels,
-    load_breast_panels,
     load_digit_quadrants,
 )
 from lacunar.datasets.patients import load_patients
@@ -24,7 +23,6 @@ __all__ = [
     "hide_mcar",
     "hide_mnar",
     "hide_panels",
-    "load_breast_panels",
     "load_digit_quadrants",
     "load_patients",
 ]
