@@ -120,7 +120,6 @@ def test_composition_is_a_power_of_the_normalised_kernel(dtype, degree, normaliz
         ({"degree": 0}, "degree must be an integer >= 1; got 0"),
         ({"degree": 1.5}, "degree must be an integer >= 1; got 1.5"),
         ({"coef0": -1.0}, "coef0 must be finite and >= 0; got -1.0"),
-        ({"degree": 2, "dense_output": False}, "dense_output=False needs degree=1; got 2"),
         ({"degree": 400, "coef0": 0.0, "count_scale": "raw", "gamma": 4}, "the kernel must be representable"),
     ],
 )
@@ -157,13 +156,6 @@ def test_result_does_not_depend_on_threads(method):
     X = holes(3000, 30, 0.3)  # enough work for three threads
     one = karma_kernel(X, method=method, normalize="cosine", n_jobs=1)
     np.testing.assert_array_equal(karma_kernel(X, method=method, normalize="cosine", n_jobs=3), one)
-
-
-def test_sparse_output_does_not_depend_on_threads():
-    X, Y = holes(4000, 40, 0.05), holes(3000, 40, 0.05, seed=1)
-    one, several = (karma_kernel(X, Y, dense_output=False, n_jobs=n_jobs) for n_jobs in (1, 3))
-    for name in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(several, name), getattr(one, name))
 
 
 def test_result_does_not_depend_on_the_container():
@@ -244,17 +236,6 @@ def test_pair_sums_make_every_kernel():
         np.testing.assert_allclose(form.diagonal(X), np.diag(form.gram(X)), rtol=1e-12)
 
 
-def test_out_is_filled_and_checked():
-    X = holes(10, 4, 0.5)
-    out = np.empty((10, 10))
-    assert karma_kernel(X, out=out) is out
-    np.testing.assert_array_equal(out, karma_kernel(X))
-    unaligned = np.frombuffer(bytearray(801), dtype=np.uint8)[1:].view(np.float64).reshape(10, 10)
-    for wrong in (np.empty((10, 9)), np.empty((10, 10), np.float32), np.empty((10, 10), order="F"), [[0.0]], unaligned):
-        with pytest.raises(ValueError, match="out must be"):
-            karma_kernel(X, out=wrong)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -326,18 +307,6 @@ def test_columns_of_many_entries_are_listed_by_several_threads(first):
     np.testing.assert_allclose(one, karma_kernel(X, Y, method="spmm"), rtol=1e-12, atol=1e-12)
     for n_jobs in (2, 3):
         np.testing.assert_array_equal(karma_kernel(X, Y, method="inverted", n_jobs=n_jobs), one)
-
-
-@pytest.mark.parametrize("normalize", [None, "cosine"])
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_sparse_output(n_jobs, normalize):
-    X, Y = holes(70, 40, 0.05), holes(50, 40, 0.05, seed=1)
-    sparse = karma_kernel(X, Y, dense_output=False, normalize=normalize, n_jobs=n_jobs)
-    dense = karma_kernel(X, Y, normalize=normalize, method="inverted")
-    assert 0 < sparse.nnz < dense.size / 2
-    np.testing.assert_array_equal(sparse.toarray(), dense)
-    with pytest.raises(ValueError, match="dense_output=False needs"):
-        karma_kernel(X, dense_output=False, constant=1.0)
 
 
 def test_svc_learns_from_it():

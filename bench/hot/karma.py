@@ -35,16 +35,6 @@ def same_gram(expected, found):
     np.testing.assert_allclose(found[: len(expected)], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-@case("gram, CSR output", small={"n": 240, "d": 600, "observed": 5}, large={"n": 4000, "d": 8000, "observed": 20})
-def gram_csr(n, d, observed):
-    rows = low_rank(n, d, 5, observed)[0]
-
-    def check(found):
-        same_gram(raw_gram(rows), np.vstack([found[[i]].toarray() for i in range(SOME)]))
-
-    return partial(karma_kernel, rows, count_scale="raw", dense_output=False), check
-
-
 @case("gram, four gammas of other rows", small={"n": 200, "d": 60}, large={"n": 3000, "d": 400})
 def grams(n, d):
     rows, others = low_rank(n, d, 5, d // 2)[0], low_rank(n, d, 5, d // 3, seed=1)[0]

@@ -169,20 +169,6 @@ def karma_gram(
     method: str,
     n_threads: int,
 ) -> str: ...
-def karma_gram_csr(
-    x_indptr: NDArray[np.int64],
-    x_indices: NDArray[np.int32],
-    x_values: _Float,
-    y_indptr: NDArray[np.int64],
-    y_indices: NDArray[np.int32],
-    y_values: _Float,
-    n_cols: int,
-    forms: _Float,
-    tables: _Float,
-    row_scale: _Float | None,
-    col_scale: _Float | None,
-    n_threads: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]: ...
 def dual_ascend(
     gram: NDArray[np.float32],
     y: NDArray[np.float64],

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from lacunar import _core
@@ -53,11 +52,9 @@ def karma_kernel(
     coef0: float = 1.0,
     sparse_missing: SparseMissing = "absent",
     dtype: DTypeLike | None = None,
-    dense_output: bool = True,
-    out: NDArray[Any] | None = None,
     method: Method = "auto",
     n_jobs: int | None = None,
-) -> NDArray[Any] | sp.csr_array:
+) -> NDArray[Any]:
     """KARMA kernel between partially observed rows.
 
     k(x, x') = g(|o n o'| / c) <x, x'> over the columns observed in both, with g(u) = 1 + u + ... + u^(gamma - 1).
@@ -89,11 +86,6 @@ def karma_kernel(
         What a sparse matrix does not store: missing, or zero.
     dtype : float32 or float64, optional
         Of the result; default that of X.
-    dense_output : bool, default=True
-        False gives a CSR array of the pairs that share a column (all others are 0), with unsorted indices like SciPy's
-        products: one gamma, and no constant.
-    out : ndarray of shape (n, m), or (q, n, m) for q gammas, optional
-        C-contiguous array to fill and return.
     method : {"auto", "dense", "spmm", "inverted"}, default="auto"
         Path over the pairs; "auto" estimates the fastest from sizes and density. All give the same to rounding.
     n_jobs : int, optional
@@ -101,7 +93,7 @@ def karma_kernel(
 
     Returns
     -------
-    ndarray of shape (n, m), or (q, n, m) for q gammas; csr_array of shape (n, m) without dense_output
+    ndarray of shape (n, m), or (q, n, m) for q gammas
 
     Raises
     ------
@@ -148,18 +140,8 @@ def karma_kernel(
         )
         for g in gammas
     ]
-    result_dtype = float_dtype(dtype, x.dtype)
-    shape = (x.shape[0], reference.shape[0])
-    single = np.ndim(gamma) == 0
-    if not dense_output:
-        check_sparse_output(single, constant, out, degree)
-        return compute_sparse_gram(forms[0], x, y, result_dtype, n_jobs)
-    if out is not None:
-        check_out(out, shape if single else (len(forms), *shape), result_dtype)
-    filled = compute_grams(forms, x, y, result_dtype, n_jobs, None if out is None else out.reshape(-1, *shape), method)
-    if out is not None:
-        return out
-    return filled[0] if single else filled
+    grams = compute_grams(forms, x, y, float_dtype(dtype, x.dtype), n_jobs, method=method)
+    return grams[0] if np.ndim(gamma) == 0 else grams
 
 
 def check_same_columns(X: Observed, Y: Observed | None) -> None:
@@ -204,28 +186,6 @@ def check_kernel_options(
         )
     if not 0 <= coef0 < np.inf:
         raise ValueError(f"coef0 must be finite and >= 0; got {coef0!r}. Use 1, or 0 for a pure power.")
-
-
-def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """An array that results are written into."""
-    sound = isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
-    if not sound or not out.flags.carray:
-        came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise ValueError(
-            f"out must be a aligned, writable, C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
-        )
-
-
-def check_sparse_output(single: bool, constant: float, out: object, degree: int) -> None:
-    """A sparse kernel is one kernel that is zero where nothing is in common."""
-    if degree != 1:
-        raise ValueError(f"dense_output=False needs degree=1; got {degree}. Leave dense_output out.")
-    if not single or constant != 0 or out is not None:
-        raise ValueError(
-            "dense_output=False needs one gamma, constant=0 (with a constant no pair is zero) and no out; got "
-            f"{'one gamma' if single else 'several gammas'}, constant={constant:g}, "
-            f"out={'given' if out is not None else None}."
-        )
 
 
 def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]) -> None:
@@ -636,15 +596,6 @@ def compute_grams(
     for form, values in zip(forms, out, strict=True):
         form.compose(values)
     return out
-
-
-def compute_sparse_gram(
-    form: KernelForm, X: Observed, Y: Observed | None, dtype: np.dtype[Any], n_jobs: int | None
-) -> sp.csr_array:
-    """One kernel as a CSR array of the pairs that share a column, shape (n, m)."""
-    entries, constants = _arguments([form], X, Y, dtype)
-    indptr, indices, data = _core.karma_gram_csr(*entries, *constants, thread_count(n_jobs))
-    return sp.csr_array((data, indices, indptr), shape=(X.shape[0], (X if Y is None else Y).shape[0]))
 
 
 def _scales(forms: Sequence[KernelForm], rows: RowSums) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "either.hpp"
 #include "lacunar/gram/karma_gram.hpp"
@@ -64,24 +63,6 @@ std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, c
   return name_of(path);
 }
 
-template <class T>
-py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices, const Array<T>& x_values,
-                   const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values,
-                   Offset n_cols, const Array<T>& forms, const Array<T>& tables, const Scale<T>& row_scale,
-                   const Scale<T>& col_scale, int n_threads) {
-  const auto task = task_of(rows_of(x_indptr, x_indices, x_values, n_cols),
-                            rows_of(y_indptr, y_indices, y_values, n_cols), false, forms, tables, row_scale, col_scale);
-  if (task.forms.size() != 1) throw std::invalid_argument("a sparse result holds one form");
-  int_of(task.y.n_rows, "the rows of Y, columns of a sparse result,");
-  SparseGram<T> gram;
-  {
-    const Released nogil;
-    gram = gram_sparse(task, n_threads);
-  }
-  return py::make_tuple(to_array(std::move(gram.offsets)), to_array(std::move(gram.indices)),
-                        to_array(std::move(gram.values)));
-}
-
 }  // namespace
 
 void bind_karma_gram(py::module_& m) {
@@ -91,10 +72,6 @@ void bind_karma_gram(py::module_& m) {
         exact("y_indptr"), exact("y_indices"), exact("y_values"), arg("n_cols"), arg("symmetric"), exact("forms"),
         exact("tables"), exact("row_scale").none(true), exact("col_scale").none(true), exact("out"), arg("method"),
         arg("n_threads"), "Fill out (q, n, m) with q kernels from one pass over the pairs; returns the path taken.");
-  m.def("karma_gram_csr", either(&gram_csr<float>, &gram_csr<double>), exact("x_indptr"), exact("x_indices"),
-        exact("x_values"), exact("y_indptr"), exact("y_indices"), exact("y_values"), arg("n_cols"), exact("forms"),
-        exact("tables"), exact("row_scale").none(true), exact("col_scale").none(true), arg("n_threads"),
-        "(indptr, indices, data) of one kernel over the pairs that share a column.");
 }
 
 }  // namespace lacunar::bind

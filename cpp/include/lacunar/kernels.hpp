@@ -59,9 +59,9 @@ struct GramKernels {
   // and is one place longer than pairs. Returns their number.
   Offset (*meet)(const Rows<T>& x, Offset i, const ByColumn<T>& y, Pair<T>* pairs, Index* touched);
 
-  // out[t], or out[touched[t]] where spread, = form * row_scale * col_scale of pair touched[t]; col_scale may be null.
+  // out[touched[t]] = form * row_scale * col_scale of pair touched[t]; col_scale may be null.
   void (*finish_pairs)(const Pair<T>* pairs, const Index* touched, Offset count, const Form<T>& form, T row_scale,
-                       const T* col_scale, bool spread, T* out);
+                       const T* col_scale, T* out);
 
   // out[j] = form(s[j], n[j]) * row_scale * col_scale[j]; col_scale may be null.
   void (*finish)(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale,

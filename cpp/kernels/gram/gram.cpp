@@ -183,14 +183,13 @@ Offset meet(const Rows<T>& x, Offset i, const ByColumn<T>& y, Pair<T>* pairs, In
 
 template <class T>
 void finish_pairs(const Pair<T>* pairs, const Index* touched, Offset count, const Form<T>& form, T row_scale,
-                  const T* col_scale, bool spread, T* out) {
+                  const T* col_scale, T* out) {
   const T on_sum = form.on_sum, on_count = form.on_count, constant = form.constant;
   for (Offset t = 0; t < count; ++t) {
     const Index j = touched[t];
     const Pair<T> pair = pairs[j];
     const T scale = col_scale ? row_scale * col_scale[j] : row_scale;
-    out[spread ? static_cast<Offset>(j) : t] =
-        (on_sum * pair.s + (on_count * static_cast<T>(pair.n) + constant)) * form.table[pair.n] * scale;
+    out[j] = (on_sum * pair.s + (on_count * static_cast<T>(pair.n) + constant)) * form.table[pair.n] * scale;
   }
 }
 

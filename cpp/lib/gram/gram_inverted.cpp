@@ -84,7 +84,7 @@ void write_line(const GramTask<T>& task, InvertedRow<T>& w, std::size_t n_touche
   for (std::size_t j = 0; j < w.line.size(); ++j)
     w.line[j] = nothing_common * (col_scale ? row_scale * col_scale[j] : row_scale);
   kernels_of<T>().gram.finish_pairs(w.pairs.data(), w.touched.data(), static_cast<Offset>(n_touched), form, row_scale,
-                                    col_scale, true, w.line.data());
+                                    col_scale, w.line.data());
   kernels_of<T>().gram.stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
 }
 
@@ -107,49 +107,7 @@ void gram_inverted(const GramTask<T>& task, int n_threads) {
       [&] { return InvertedRow<T>(task.y.n_rows); }, work);
 }
 
-// Every task keeps its own rows, so that order and bits do not depend on the threads.
-template <class T>
-SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
-  const Inverted<T> y(task.y, n_threads);
-  const Offset n_x = task.x.n_rows, n_tasks = (n_x + grain - 1) / grain;
-  SparseGram<T> out;
-  out.offsets.assign(static_cast<std::size_t>(n_x) + 1, 0);
-  std::vector<SparseGram<T>> parts(static_cast<std::size_t>(n_tasks));
-  const auto work = [&](InvertedRow<T>& row, Offset at, InterruptCheck& check) {
-    auto& part = parts[static_cast<std::size_t>(at)];
-    for (Offset i = at * grain; i < std::min((at + 1) * grain, n_x); ++i) {
-      const std::size_t n_touched = row.gather(task, y, i);
-      const T row_scale = task.row_scale ? task.row_scale[i] : T{1};
-      const std::size_t from = part.values.size();
-      part.indices.insert(part.indices.end(), row.touched.begin(),
-                          row.touched.begin() + static_cast<Offset>(n_touched));
-      part.values.resize(from + n_touched);
-      kernels_of<T>().gram.finish_pairs(row.pairs.data(), row.touched.data(), static_cast<Offset>(n_touched),
-                                        task.forms[0], row_scale, task.col_scale, false, part.values.data() + from);
-      out.offsets[static_cast<std::size_t>(i) + 1] = static_cast<Offset>(n_touched);
-      row.clear(n_touched);
-      check.look();
-    }
-  };
-  parallel_tasks(useful_threads(task, n_threads), n_tasks, [&] { return InvertedRow<T>(task.y.n_rows); }, work);
-  for (std::size_t i = 1; i < out.offsets.size(); ++i) out.offsets[i] += out.offsets[i - 1];
-  out.indices.reserve(static_cast<std::size_t>(out.offsets.back()));
-  out.values.reserve(out.indices.capacity());
-  InterruptCheck check;
-  for (auto& part : parts) {
-    check.look();
-    out.indices.insert(out.indices.end(), part.indices.begin(), part.indices.end());
-    out.values.insert(out.values.end(), part.values.begin(), part.values.end());
-    part = {};
-  }
-  return out;
-}
-
-#define LACUNAR_INSTANTIATE(T)                          \
-  template void gram_inverted(const GramTask<T>&, int); \
-  template SparseGram<T> gram_sparse(const GramTask<T>&, int);
-LACUNAR_INSTANTIATE(float)
-LACUNAR_INSTANTIATE(double)
-#undef LACUNAR_INSTANTIATE
+template void gram_inverted(const GramTask<float>&, int);
+template void gram_inverted(const GramTask<double>&, int);
 
 }  // namespace lacunar

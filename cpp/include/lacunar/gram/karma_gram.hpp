@@ -51,16 +51,4 @@ void gram_spmm(const GramTask<T>& task, int n_threads);
 template <class T>
 void gram_inverted(const GramTask<T>& task, int n_threads);
 
-// The pairs that share a column, by row in order of discovery (SciPy's products are no more sorted); the first form
-// only, whose value for nothing in common is taken to be zero. task.out is not used.
-template <class T>
-struct SparseGram {
-  std::vector<Offset> offsets;
-  std::vector<Index> indices;
-  std::vector<T> values;
-};
-
-template <class T>
-SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads);
-
 }  // namespace lacunar
