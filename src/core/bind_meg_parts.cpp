@@ -24,24 +24,6 @@ MegOperator::Apply apply_of(const py::function& apply, Offset n) {
   };
 }
 
-// log e_1^T exp(T) e_1 of many tridiagonal matrices of one order: alpha and beta (pairs, k), the last beta unused.
-Doubles log_first(const Doubles& alpha, const Doubles& beta) {
-  expect_matrix(alpha, "alpha");
-  expect_size(beta, alpha.size(), "beta");
-  const int k = int_of(alpha.shape(1), "the order of the matrices");
-  if (k < 1) throw std::invalid_argument("alpha must have one column at least; it has none");
-  Doubles product(alpha.shape(0));
-  const Offset count = alpha.shape(0);
-  const double *a = alpha.data(), *b = beta.data();
-  double* to = product.mutable_data();
-  const Released nogil;
-  TridiagonalExponential exponential;
-  InterruptCheck check;
-  for (Offset t = 0; t < count; ++t, check.after(16 * static_cast<Offset>(k) * k))
-    to[t] = exponential.log_first(a + t * k, b + t * k, k);
-  return product;
-}
-
 class DenseSide final : public Side {
  public:
   DenseSide(const Doubles& kernel, Offset vertices) : Side(std::make_shared<MegDense>(square_of(kernel, vertices))) {}
@@ -94,12 +76,10 @@ void bind_sides(py::module_& m) {
 
 void bind_meg_parts(py::module_& m) {
   using py::arg;
-  const auto exact = [](const char* name) { return arg(name).noconvert(); };
   bind_sides(m);
   m.attr("MEG_OK") = static_cast<int>(MegStatus::ok);
   m.attr("MEG_NOT_FINITE") = static_cast<int>(MegStatus::not_finite);
   m.attr("MEG_NOT_CONVERGED") = static_cast<int>(MegStatus::not_converged);
-  m.def("tridiagonal_log_first", &log_first, exact("alpha"), exact("beta"));
 }
 
 }  // namespace lacunar::bind

@@ -141,11 +141,6 @@ def test_a_product_may_ask_another_engine():
     assert engine.value(0, 0) == dense_engine().value(0, 0)
 
 
-def test_tridiagonal_matrices_have_an_order():
-    with pytest.raises(ValueError, match="one column at least"):
-        _core.tridiagonal_log_first(np.zeros((3, 0)), np.zeros((3, 0)))
-
-
 # -- memory that others can write to, or that is not aligned ----------------------------------------------------------
 
 
@@ -201,9 +196,7 @@ def test_misaligned_entries_are_copied(part):
 
 def test_the_core_refuses_misaligned_arrays():
     with pytest.raises(ValueError, match="aligned"):
-        _core.tridiagonal_log_first(misaligned(np.ones(4)).reshape(2, 2), np.ones((2, 2)))
-    with pytest.raises(ValueError, match="aligned"):
-        _core.tridiagonal_log_first(np.ones((2, 2)), misaligned(np.ones(4)).reshape(2, 2))
+        _core.MegDense(misaligned(np.ones(4)).reshape(2, 2), 2)
 
 
 # -- shapes, ranges and products of sizes -----------------------------------------------------------------------------

@@ -1,13 +1,12 @@
-"""Scores of many pairs at once, by a decomposition or side by side, against one by one."""
+"""Scores of many pairs at once, by a decomposition, against one by one."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar import _core
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
 from lacunar.completion.side import SideState
-from lacunar.papers.completion.engine import Engine, batched_log_scores, from_blocks
+from lacunar.papers.completion.engine import Engine, from_blocks
 
 POINTS = np.random.default_rng(0).normal(size=(40, 3))
 SIDES = {
@@ -33,10 +32,6 @@ def learned(sides, *, rows=40, cols=30, count=250):
     return engine
 
 
-def side_by_side(engine, i, j):
-    return batched_log_scores(engine.rows, engine.cols, engine.cells(), i, j, engine.log_scale, engine.tol)
-
-
 def one_by_one(engine, i, j):
     return np.array([engine.log_score(a, b) for a, b in zip(i, j, strict=True)])
 
@@ -54,37 +49,6 @@ def test_strangers_and_acquaintances(name, count):
     np.testing.assert_allclose(engine.log_scores(i[few], j[few]), expected[few], rtol=1e-10, atol=1e-10)
     engine.learn(3, 4, 0.5)
     assert engine.decomposed is None
-    np.testing.assert_allclose(engine.log_scores(i, j), one_by_one(engine, i, j), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", ["kernels", "singular", "graph"])
-def test_side_by_side(name):
-    engine = learned(SIDES[name](), rows=30, cols=17)
-    i, j = (a.ravel() for a in np.indices((40, 30)))
-    np.testing.assert_allclose(side_by_side(engine, i, j), one_by_one(engine, i, j), rtol=1e-10, atol=1e-10)
-
-
-def test_operators_go_side_by_side():
-    class Operator(SideState):
-        kind, size = "operator", 3500
-
-        def diagonal(self):
-            return np.ones(self.size)
-
-        def apply(self, V):
-            return 0.5 * V + 0.5 * V.mean(axis=0)
-
-    def columns_refused(index):
-        raise AssertionError("an operator is not written out")
-
-    side = Operator()
-    side.diagonal = lambda: np.full(side.size, 0.5 + 0.5 / side.size)
-    side.columns = columns_refused
-    engine = Engine(side, Identity(40).begin())
-    rng = np.random.default_rng(0)
-    for _ in range(100):
-        engine.learn(rng.integers(3500), rng.integers(40), rng.choice([-0.5, 0.5]))
-    i, j = rng.integers(3500, size=50), rng.integers(40, size=50)
     np.testing.assert_allclose(engine.log_scores(i, j), one_by_one(engine, i, j), rtol=1e-10, atol=1e-10)
 
 
@@ -115,17 +79,6 @@ def test_blocks_of_a_symmetric_matrix():
     L = from_blocks(engine.state()["matrix"], d)
     assert L.shape == (d, d)
     np.testing.assert_array_equal(L, L.T)
-
-
-def test_tridiagonal_exponentials():
-    rng = np.random.default_rng(0)
-    for k in (1, 2, 5, 12):
-        alpha, beta = rng.normal(size=(4, k)) * 5, rng.normal(size=(4, k)) ** 2
-        found = _core.tridiagonal_log_first(alpha, beta)
-        for a, b, value in zip(alpha, beta, found, strict=True):
-            theta, V = np.linalg.eigh(np.diag(a) + np.diag(b[:-1], 1) + np.diag(b[:-1], -1))
-            assert value == pytest.approx(np.log(np.exp(theta) @ V[0] ** 2), abs=1e-11)
-    assert np.isnan(_core.tridiagonal_log_first(np.full((1, 2), np.nan), np.ones((1, 2)))).all()
 
 
 def test_far_cells_first():

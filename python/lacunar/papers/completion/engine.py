@@ -1,6 +1,6 @@
 """The engine of online matrix completion: matrix exponentiated gradient in kernel form, by Lanczos processes.
 
-Many pairs at once are scored by one eigendecomposition, or by Lanczos processes side by side.
+Many pairs at once are scored by one eigendecomposition.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
@@ -26,13 +25,10 @@ Coordinates = Callable[[Indices], tuple[Floats, Floats]]
 # Measured with bench/pages/completion.py: one decomposition of N vertices costs what 0.4 N pairs cost one by one.
 PAIRS_PER_VERTEX = 0.4
 MOST_VERTICES = 3000  # 72 MB a matrix and some seconds
-FEW_PAIRS = 8  # below, processes side by side gain nothing
 _BLOCK = 1 << 20  # numbers of a block of pairs written out
 # Largest eigenvalue theta for which y_bar keeps ten digits: multiplied out it loses e^theta times rounding, as a sum of
 # squares e^(theta / 2) times.
 _TABLE_TOP, _SQUARES_TOP = 10.0, 25.0
-_TOGETHER = 32  # processes at a time
-_MOST_STEPS = 200  # then one by one, where the core has its own limit
 _FEW_FEATURES = 512  # features in all, up to which the state may be their square
 _CELLS = {
     "row_seats": whole("row seats", distinct=True, dtype=np.int32),
@@ -219,11 +215,7 @@ class Engine:
                 self.decomposed = features_decomposed(*tables, self._core.matrix(), self.log_scale)
             else:
                 self.decomposed = kernels_decomposed(self.rows, self.cols, self.cells(), self.log_scale)
-        if self.decomposed is not None:
-            return self.decomposed.log_scores(i, j)
-        if len(i) < FEW_PAIRS or self.by_features or "operator" not in (self.rows.kind, self.cols.kind):
-            return None
-        return batched_log_scores(self.rows, self.cols, self.cells(), i, j, self.log_scale, self.tol)
+        return None if self.decomposed is None else self.decomposed.log_scores(i, j)
 
     def grow(self) -> None:
         """Takes in the vertices that the side information has gained."""
@@ -460,67 +452,3 @@ def _eigh(matrix: Floats) -> tuple[Floats, Floats]:
         scipy.linalg.eigh(matrix, check_finite=False, driver="evd") if len(matrix) else (np.zeros(0), matrix)
     )
     return theta, vectors
-
-
-def batched_log_scores(
-    rows: SideState, cols: SideState, cells: Cells, i: Indices, j: Indices, log_scale: float, tol: float
-) -> Floats | None:
-    """log(y_bar + 1) of pairs; None when one of them does not converge in `_MOST_STEPS`."""
-    products = _Products(rows, cols, cells)
-    log_scores = []
-    for k in range(0, len(i), _TOGETHER):
-        part = products.process(i[k : k + _TOGETHER], j[k : k + _TOGETHER], log_scale, tol)
-        if part is None:
-            return None
-        log_scores.append(part)
-    return np.concatenate(log_scores)
-
-
-class _Products:
-    """A and K over all vertices, on columns of vectors."""
-
-    def __init__(self, rows: SideState, cols: SideState, cells: Cells) -> None:
-        m, n = rows.size, cols.size
-        at = cells["row_seats"][cells["cell_rows"]], cells["col_seats"][cells["cell_cols"]]
-        cross = sp.csr_array((cells["cells"], at), shape=(m, n))
-        sums = np.zeros(m + n)
-        sums[cells["row_seats"]] = cells["row_sums"]
-        sums[m + cells["col_seats"]] = cells["col_sums"]
-        self.a = sp.csr_array(sp.diags_array(sums) + sp.block_array([[None, cross], [cross.T, None]]))
-        self._rows, self._cols, self._m = rows, cols, m
-
-    def k(self, v: Floats) -> Floats:
-        """K v, halved."""
-        return 0.5 * np.vstack([self._rows.apply(v[: self._m]), self._cols.apply(v[self._m :])])
-
-    def process(self, i: Indices, j: Indices, log_scale: float, tol: float) -> Floats | None:
-        """log(y_bar + 1) of pairs, one Lanczos process each; None where one does not converge."""
-        pairs = np.arange(len(i))
-        q = np.zeros((self.a.shape[0], len(i)))
-        q[i, pairs] = q[self._m + j, pairs] = 1
-        p = self.k(q)
-        norm2 = np.einsum("ik,ik->k", q, p)
-        scale = np.divide(1, np.sqrt(norm2), out=np.zeros(len(i)), where=norm2 > 0)
-        q, p, before = q * scale, p * scale, np.zeros_like(q)
-        alpha, beta = np.zeros((2, _MOST_STEPS, len(i)))
-        low, ended = np.full(len(i), -np.inf), norm2 == 0
-        for k in range(_MOST_STEPS):
-            u = self.a @ p
-            alpha[k] = np.einsum("ik,ik->k", p, u)
-            value = _core.tridiagonal_log_first(*(np.ascontiguousarray(c[: k + 1].T) for c in (alpha, beta)))
-            if not np.isfinite(value).all():
-                return None  # which pair it is, the core says one by one
-            still = (np.abs(value - low) < 0.1 * tol) & (k >= 2)
-            low = np.where(ended, low, value)
-            ended |= still
-            u -= alpha[k] * q + (beta[k - 1] if k else 0) * before
-            w = self.k(u)
-            square = np.einsum("ik,ik->k", u, w)
-            ended |= square <= 1e-30 * (1 + alpha[k] ** 2)
-            if ended.all():
-                with np.errstate(divide="ignore"):
-                    return np.asarray(log_scale + np.log(norm2) + low)
-            beta[k] = np.where(ended, 0, np.sqrt(np.maximum(square, 0)))
-            scale = np.divide(1, beta[k], out=np.zeros(len(i)), where=~ended)
-            before, q, p = q, u * scale, w * scale
-        return None
