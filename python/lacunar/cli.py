@@ -35,136 +35,56 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument("table", nargs="?", help=f"{_FILES}; default: an embedded table")
     compare.add_argument("--json", action="store_true", help="print the table as JSON, for programs")
     compare.add_argument("--report", metavar="OUT.html", help="write a page with the table and pictures")
-    compare.add_argument(
-        "--keep", metavar="BEST.lacunar", help="fit the best learner to all rows and keep it in a file"
-    )
+    compare.add_argument("--keep", metavar="BEST.lacunar", help="keep the best learner, fitted to all rows, in a file")
     compare.add_argument("--folds", type=_at_least(2), default=5)
     compare.add_argument("--repeats", type=_at_least(1), default=3)
-    compare.add_argument(
-        "--metric", help="error, balanced-error, log-loss, brier or auc; rmse, mae or r2; default: error or rmse"
-    )
-    compare.add_argument(
-        "--time-limit",
-        type=_seconds,
-        default=120.0,
-        metavar="SECONDS",
-        help="for all, reading included; 0 is none; default: 120. The table says what was cut",
-    )
-    compare.add_argument(
-        "--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit; default: what --time-limit leaves"
-    )
-    compare.add_argument(
-        "--max-rows",
-        type=_at_least(0),
-        metavar="N",
-        help="compare on so many rows, drawn at random; 0 is all; default: 24000, or all without a time limit",
-    )
-    compare.add_argument(
-        "--n-jobs", type=int, default=1, help="processes, -1 for all (times then suffer from each other)"
-    )
-    compare.add_argument(
-        "--learner",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this one, as the table prints it; may be repeated",
-    )
+    compare.add_argument("--metric", help="error, balanced-error, log-loss, brier or auc; rmse, mae or r2")
+    limit = "for all, reading included; 0 is none; default: 120. The table says what was cut"
+    compare.add_argument("--time-limit", type=_seconds, default=120.0, metavar="SECONDS", help=limit)
+    compare.add_argument("--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit with its predictions")
+    rows = "compare on so many rows, drawn at random; 0 is all; default: 24000, or all without a time limit"
+    compare.add_argument("--max-rows", type=_at_least(0), metavar="N", help=rows)
+    compare.add_argument("--n-jobs", type=int, default=1, help="processes, -1 for all; fits then slow each other down")
+    _repeatable(compare, "--learner", "NAME", "only this one, as the table prints it")
     fit = commands.add_parser("fit", help="fit a learner to a table and keep it in a file")
     fit.add_argument("table", help=_FILES)
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
-    fit.add_argument(
-        "--learner", default="lacunar", metavar="NAME", help="any that `lacunar compare` prints; default: lacunar"
-    )
-    fit.add_argument(
-        "--time-limit",
-        type=_seconds,
-        metavar="SECONDS",
-        help="of the learner lacunar, which shortens its members; default: none",
-    )
+    fit.add_argument("--learner", default="lacunar", metavar="NAME", help="as `lacunar compare` prints it")
+    fit.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="of the learner lacunar; default: none")
     fit.add_argument("--n-jobs", type=int, metavar="N", help="processors, -1 for all; default: 1")
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
     predict.add_argument("model")
     predict.add_argument("table", help=_FILES)
-    predict.add_argument(
-        "--output",
-        metavar="OUT.csv",
-        help="its ending says what is written: .csv or .tsv, also as .gz, .bz2 or .xz, .parquet, .xlsx; default: CSV to the terminal",
-    )
+    predict.add_argument("--output", metavar="OUT.csv", help=f"{_WRITTEN}; default: CSV to the terminal")
     predict.add_argument("--proba", action="store_true", help="a column of probabilities for each class")
-    predict.add_argument(
-        "--interval",
-        nargs="?",
-        type=float,
-        const=0.9,
-        metavar="LEVEL",
-        help="columns with the ends of an interval; default level: 0.9",
-    )
-    predict.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="copy this column of the table; several with commas",
-    )
+    interval = "columns with the ends of an interval; default level: 0.9"
+    predict.add_argument("--interval", nargs="?", type=float, const=0.9, metavar="LEVEL", help=interval)
+    _repeatable(predict, "--keep", "COLUMN", "copy this column of the table; several with commas")
     predict.add_argument("--append", action="store_true", help="copy all columns of the table")
     impute = commands.add_parser("impute", help="fill the missing cells of a table")
     impute.add_argument("table", help=_FILES)
-    impute.add_argument(
-        "--output",
-        required=True,
-        metavar="OUT.csv",
-        help="its ending says what is written: .csv or .tsv, also as .gz, .bz2 or .xz, .parquet, .xlsx",
-    )
-    impute.add_argument(
-        "--draws",
-        type=_at_least(2),
-        metavar="N",
-        help="write N tables one below another, with a column `draw` from 1 to N, for conclusions that know how uncertain they are; "
-        "default: one table with what is expected",
-    )
-    impute.add_argument(
-        "--sweeps",
-        type=_at_least(1),
-        default=10,
-        help="with --draws: how often every column is drawn in turn; default: 10",
-    )
-    impute.add_argument(
-        "--method",
-        choices=["pmm", "norm"],
-        default="pmm",
-        help="with --draws: matching (default), or normal draws of numbers",
-    )
-    impute.add_argument("--seed", type=_at_least(0, 2**32 - 1), default=0)
+    impute.add_argument("--output", required=True, metavar="OUT.csv", help=_WRITTEN)
+    draws = "write N tables one below another, with a column `draw`; default: one table with what is expected"
+    impute.add_argument("--draws", type=_at_least(2), metavar="N", help=draws)
+    sweeps = "with --draws: how often every column is drawn in turn; default: 10"
+    impute.add_argument("--sweeps", type=_at_least(1), default=10, help=sweeps)
+    method = "with --draws: matching (default), or normal draws of numbers"
+    impute.add_argument("--method", choices=["pmm", "norm"], default="pmm", help=method)
     impute.add_argument("--n-jobs", type=int, default=1, help="processors, -1 for all")
     for command in (compare, fit):
-        command.add_argument(
-            "--groups",
-            metavar="COLUMN",
-            help="the person, place or batch that a row belongs to: rows of one share a fold, and learners do not see it",
+        groups = (
+            "the person, place or batch that a row belongs to: rows of one share a fold, and learners do not see it"
         )
-        command.add_argument(
-            "--time", metavar="COLUMN", help="numbers or dates: learners are tested on later rows than they learn from"
-        )
-        command.add_argument(
-            "--target", metavar="COLUMN", help="default: a column named target, class, y, label or outcome, or the last"
-        )
+        command.add_argument("--groups", metavar="COLUMN", help=groups)
+        time = "numbers or dates: learners are tested on later rows than they learn from"
+        command.add_argument("--time", metavar="COLUMN", help=time)
+        target = "default: a column named target, class, y, label or outcome, or the last"
+        command.add_argument("--target", metavar="COLUMN", help=target)
         command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
+        _repeatable(command, "--drop", "COLUMN", "leave this column out; several with commas", "--id")
+        _repeatable(command, "--use", "COLUMN", "keep this column although it looks like an identifier")
+    for command in (compare, fit, impute):
         command.add_argument("--seed", type=_at_least(0, 2**32 - 1), default=0)
-        command.add_argument(
-            "--drop",
-            "--id",
-            action="append",
-            default=[],
-            metavar="COLUMN",
-            help="leave this column out; several with commas",
-        )
-        command.add_argument(
-            "--use",
-            action="append",
-            default=[],
-            metavar="COLUMN",
-            help="keep this column although it looks like an identifier",
-        )
     for command in (compare, fit, predict, impute):
         _reading_options(command)
         command.add_argument("--quiet", action="store_true", help="results and errors only")
@@ -177,6 +97,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 _FILES = "CSV or other text, JSON lines, Excel, Parquet, Arrow, ARFF, NPZ or svmlight, also as .gz, .bz2, .xz or .zip; - is standard input"
+_WRITTEN = "its ending says what is written: .csv or .tsv, also as .gz, .bz2 or .xz, .parquet, .xlsx"
+
+
+def _repeatable(command: argparse.ArgumentParser, name: str, metavar: str, text: str, *names: str) -> None:
+    """An option that may come several times."""
+    text = f"{text}; may be repeated"
+    command.add_argument(name, *names, action="append", default=[], metavar=metavar, help=text)
 
 
 def _reading_options(command: argparse.ArgumentParser) -> None:
@@ -185,35 +112,17 @@ def _reading_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--decimal", help="the decimal mark in text; default: found out")
     command.add_argument("--thousands", help="what separates thousands in text; default: found out")
     command.add_argument("--encoding", help="of text; default: found out")
-    command.add_argument(
-        "--na-values",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="one more word or number that means missing; COLUMN=WORD in this column only; may be repeated",
+    _repeatable(
+        command, "--na-values", "WORD", "one more word or number that means missing; COLUMN=WORD in this column only"
     )
     command.add_argument("--sheet", metavar="NAME", help="of an Excel file: its name or number; default: the first")
     command.add_argument("--comment", metavar="MARK", help="leave out lines of text that begin so, such as '#'")
-    command.add_argument(
-        "--skip-rows", type=_at_least(0), default=0, metavar="N", help="lines above the table to leave out"
-    )
-    command.add_argument(
-        "--ragged",
-        choices=["skip", "cut"],
-        help="rows with more or fewer cells than the first: left out, or cut and filled up; default: longer ones are an error",
-    )
+    command.add_argument("--skip-rows", type=_at_least(0), default=0, metavar="N", help="lines above the table")
+    ragged = "rows with more or fewer cells than the first: left out, or cut and filled up; default: longer ones are an error"
+    command.add_argument("--ragged", choices=["skip", "cut"], help=ragged)
     command.add_argument("--dates", choices=["dmy", "mdy"], help="whether 01/02/2026 is in February or in January")
-    header = command.add_mutually_exclusive_group()
-    header.add_argument(
-        "--header", action="store_const", const=True, dest="header", help="the first row holds the names"
-    )
-    header.add_argument(
-        "--no-header",
-        action="store_const",
-        const=False,
-        dest="header",
-        help="the first row holds data; columns are c1, c2, ...",
-    )
+    header = "whether the first row holds the names; without, columns are c1, c2, ...; default: found out"
+    command.add_argument("--header", action=argparse.BooleanOptionalAction, help=header)
 
 
 def _at_least(low: int, high: float = float("inf")):  # type: ignore[no-untyped-def]
@@ -297,12 +206,10 @@ def _leaving_at_once() -> Iterator[None]:
 
 def _reading(args: argparse.Namespace) -> dict[str, Any]:
     """How text is read."""
-    return {
-        name: getattr(args, name)
-        for name in (
-            "sep", "decimal", "thousands", "encoding", "na_values", "dates", "header", "sheet", "comment", "skip_rows", "ragged"
-        )
-    }  # fmt: skip
+    names = (
+        "sep", "decimal", "thousands", "encoding", "na_values", "dates", "header", "sheet", "comment", "skip_rows", "ragged"
+    )  # fmt: skip
+    return {name: getattr(args, name) for name in names}
 
 
 def _problem(args: argparse.Namespace) -> Problem:
