@@ -95,6 +95,18 @@ def test_classes_keep_their_type(model, kind):
         assert fitted.score(X, y) == fitted.score(X, np.array(LABELS[kind])), name
 
 
+@pytest.mark.parametrize("model", list(classifiers()), ids=lambda model: type(model).__name__)
+def test_numbers_with_fractions_are_no_classes(model):
+    y = np.array(LABELS["float"])
+    y[5] = 0.25
+    with pytest.raises(ValueError, match=r"Unknown label type: .* got 0\.25 in row 5\. Take a regressor"):
+        clone(model).fit(X, y)
+    if isinstance(model, LacunarClassifier | MatrixCompletionClassifier):
+        y[2] = np.nan
+        with pytest.raises(ValueError, match=r"got 0\.25 in row 5"):
+            clone(model).fit(X, y)
+
+
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize(
     "model",

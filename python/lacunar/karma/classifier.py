@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
@@ -17,7 +16,7 @@ from lacunar.karma.calibrate import fit_calibration
 from lacunar.karma.losses import has
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
 from lacunar.observed import Observed
-from lacunar.observed.door import validate_X_y
+from lacunar.observed.door import check_classes, validate_X_y
 from lacunar.observed.rules import LABELS, Array, Rule, Sometimes, floats
 
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
@@ -238,7 +237,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         need.
         """
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
-        check_classification_targets(labels)
+        check_classes(labels)
         table, labels, weight, index = weighted_rows(sample_weight, table, labels)
         self._forget()
         self.classes_, y_encoded = np.unique(labels, return_inverse=True)

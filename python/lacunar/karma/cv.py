@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._cuts import Cut
@@ -40,7 +39,7 @@ from lacunar.karma.solvers import one_vs_rest
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import TakesMissing, validate_X, validate_X_y
+from lacunar.observed.door import TakesMissing, check_classes, validate_X, validate_X_y
 from lacunar.observed.rules import (
     COLUMNS,
     COUNT,
@@ -460,7 +459,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         self : KarmaClassifierCV
         """
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
-        check_classification_targets(labels)
+        check_classes(labels)
         rows_present, target, weight, index = weighted_rows(sample_weight, table, labels)
         self.classes_, y_encoded = np.unique(target, return_inverse=True)
         balance = class_weights(self.class_weight, self.classes_, y_encoded, weight)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._lock import WholeRows, changes, reads
@@ -40,7 +39,7 @@ from lacunar.karma.table import PrimalModel, has_map
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.columns import scale_columns
-from lacunar.observed.door import is_missing, plain_target, validate_X_y
+from lacunar.observed.door import check_classes, is_missing, plain_target, validate_X_y
 from lacunar.observed.rules import COUNT, LABELS, Anything, OneOrMany, Rule, Sometimes, Word, floats
 
 _STREAM_RHO = 1e-4  # of partial_fit, where the number of rows is not known
@@ -589,7 +588,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
         table, labels = validate_X_y(self, X, y, reset=reset, sparse_missing=self.sparse_missing)
-        check_classification_targets(labels)
+        check_classes(labels)
         return table, labels
 
     def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:

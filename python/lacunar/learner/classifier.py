@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._answers import ColumnTable
@@ -29,6 +28,7 @@ from lacunar.observed.cells import listed
 from lacunar.observed.door import (
     ScoreMixin,
     SparseMissing,
+    check_classes,
     plain_target,
     read_groups,
     read_target,
@@ -270,7 +270,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         table = Table.of(X)
         labels, known = read_target(y, unknown="some")
         check_consistent_length(table.X, labels)
-        check_classification_targets(labels[known])
+        check_classes(labels, known)
         weight = self._weight(sample_weight, len(labels))
         warn_if_unlabelled(known)
         if weight is not None:

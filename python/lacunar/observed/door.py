@@ -560,17 +560,17 @@ def read_answers(values: Any, name: str) -> NDArray[np.float64]:
     return cells.astype(np.float64)
 
 
-def check_classes(labels: NDArray[Any]) -> None:
-    """ValueError for known labels (n,) that are numbers with fractions, or of another shape than classes are."""
-    if labels.dtype.kind != "f" or labels.ndim != 1:
-        return
-    fractions = np.flatnonzero(labels != np.floor(labels))
+def check_classes(labels: NDArray[Any], known: NDArray[np.bool_] | None = None) -> None:
+    """ValueError for labels (n,), of which those in `known` (n,) count, that are numbers with fractions, or no classes."""
+    known = np.ones(len(labels), dtype=bool) if known is None else known
+    of_floats = labels.dtype.kind == "f"
+    fractions = np.flatnonzero(known & (labels != np.floor(labels))) if of_floats else np.zeros(0, dtype=np.intp)
     if fractions.size:  # begins with the words that scikit-learn's checks look for
         raise ValueError(
             f"Unknown label type: y must hold classes; got {labels[fractions[0]]:g} in row {fractions[0]}. Take a "
             "regressor for numbers, or cut them into classes."
         )
-    check_classification_targets(labels)
+    check_classification_targets(labels[known])
 
 
 def read_ids(values: Any, name: str) -> list[Hashable]:

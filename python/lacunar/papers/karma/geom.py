@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._dual import solve_dual
@@ -22,7 +22,7 @@ from lacunar._typing import Floats
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import ScoreMixin, TakesMissing, validate_X_y
+from lacunar.observed.door import ScoreMixin, TakesMissing, check_classes, validate_X_y
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, ObservedTable, Rule, floats, whole
 
 _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
@@ -198,7 +198,7 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
         self : GeomClassifier
         """
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
-        check_classification_targets(target)
+        check_classes(target)
         self.classes_, codes = np.unique(target, return_inverse=True)
         if len(self.classes_) > 2:
             raise ValueError(

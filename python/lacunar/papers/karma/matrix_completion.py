@@ -22,7 +22,6 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._latent import latent_rows
@@ -36,6 +35,7 @@ from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
     ScoreMixin,
     TakesMissing,
+    check_classes,
     in_container,
     read_target,
     require_y,
@@ -425,7 +425,7 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
         table = self._table(X, y)
         target, known = read_target(y, unknown="some")
         check_consistent_length(table, target)
-        check_classification_targets(target[known])
+        check_classes(target, known)
         self.classes_, known_codes = np.unique(target[known], return_inverse=True)
         codes = np.zeros(len(target), dtype=np.intp)
         codes[known] = known_codes
