@@ -419,6 +419,24 @@ def test_intervals_hold_for_any_number_of_missing_entries():
     assert (np.diff(model.predict_interval(rows, 0.5)) < np.diff(model.predict_interval(rows, 0.95))).all()
 
 
+def test_no_end_of_a_target_that_is_never_negative_lies_below_zero():
+    rows, y = linear(300, 0.6)
+    targets = np.c_[np.exp(y / 3), y]
+    model = LacunarRegressor(members=["gaussian"]).fit(rows, targets)
+    free = model.predict_interval(rows, lower_bound=None)
+    assert (free < 0).any(axis=(0, 2)).all()
+    usual, quantiles = model.predict_interval(rows), model.predict_quantiles(rows, [0.01, 0.5])
+    np.testing.assert_array_equal(usual[:, 0], np.maximum(free[:, 0], 0))
+    np.testing.assert_array_equal(usual[:, 1], free[:, 1])
+    assert quantiles[:, 0].min() == 0 > quantiles[:, 1].min()
+    for bound, least in (("observed", targets.min(axis=0)[:, None]), (0.25, 0.25)):
+        ends = model.predict_interval(rows, [0.9, 0.5], lower_bound=bound)
+        np.testing.assert_array_equal(ends[:, :, 0], np.maximum(free, least))
+    for bound in ("least", np.inf, [0.0]):
+        with pytest.raises(ValueError, match="lower_bound must be a finite number, 'auto', 'observed' or None; got"):
+            model.predict_interval(rows, lower_bound=bound)
+
+
 def test_sets_hold_and_hold_the_likeliest():
     rows, y = linear(1600, 0.9)
     labels = np.digitize(y, [-2.0, 2.0])

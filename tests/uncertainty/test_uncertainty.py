@@ -244,7 +244,7 @@ def test_quantiles_are_the_ends_of_intervals_where_residuals_are_symmetric(name)
 
 def test_quantiles_of_several_targets():
     X, y = world(200)
-    Y = np.column_stack([y, -10 * y, y**2])
+    Y = np.column_stack([y, -10 * y, y**2 - 1])
     Y[::5, 1] = np.nan  # of another group, whose targets come between those of the first
     with pytest.warns(UserWarning, match="lack a label"):
         model = LacunarRegressor(members=["gaussian"], random_state=0).fit(X, Y)
@@ -361,12 +361,14 @@ def test_targets_of_few_values_have_finite_intervals(y):
 
 def test_no_end_lies_below_the_bound():
     X, y = chosen_law("skewed", 200)
-    free = MaskConformalRegressor(GaussianRegressor()).fit(X, y)
+    free = MaskConformalRegressor(GaussianRegressor(), lower_bound=None).fit(X, y)
     assert (free.predict_interval(X) < y.min()).any()
-    for bound, least in (("observed", y.min()), (0, 0.0), (-1.5, -1.5)):
+    for bound, least in (("auto", 0.0), ("observed", y.min()), (0.5, 0.5), (-1.5, -1.5)):
         model = MaskConformalRegressor(GaussianRegressor(), lower_bound=bound).fit(X, y)
         np.testing.assert_array_equal(model.predict_interval(X), np.maximum(free.predict_interval(X), least))
         assert model.predict_quantiles(X, 0.01).min() == least
+    mixed = MaskConformalRegressor(GaussianRegressor()).fit(X, y - 0.5)
+    np.testing.assert_allclose(mixed.predict_interval(X), free.predict_interval(X) - 0.5)  # some targets are below 0
     few = MaskConformalRegressor(SLRMRegressor(2, random_state=0), method="cv+", cv=3, lower_bound=0).fit(X[:8], y[:8])
     with pytest.warns(UserWarning, match="there are 8 in all"):
         np.testing.assert_array_equal(few.predict_interval(X, 0.95), np.tile([0.0, np.inf], (200, 1)))

@@ -34,7 +34,15 @@ from lacunar.observed.door import (
     warn_if_unlabelled,
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
-from lacunar.uncertainty.conformal import Tail, check_levels, intervals_at, quantiles_at, warn_of_infinite
+from lacunar.uncertainty.conformal import (
+    LowerBound,
+    Tail,
+    check_levels,
+    intervals_at,
+    lowest_ends,
+    quantiles_at,
+    warn_of_infinite,
+)
 from lacunar.uncertainty.intervals import MaskConformalRegressor
 from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking, evenly
 
@@ -237,6 +245,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         "kept_": Items(Optional(Instance(KeptRows)), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
+        "least_target_": floats("q"),
         "flat_": Flag(),
         "out_of_fold_": Instance(np.ndarray),
     }
@@ -296,6 +305,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         warn_if_unlabelled(~np.isnan(Y))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
+        self.least_target_ = np.min(Y[counted], axis=0, where=~np.isnan(Y[counted]), initial=np.inf)
         table = table._replace(counted=np.flatnonzero(counted))
         scaled = (Y - self.target_mean_) / self.target_scale_
         known = np.flatnonzero(~np.isnan(scaled).all(axis=1) & counted)
@@ -365,7 +375,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         if not fits or not kept.independent_ or np.isnan(Z).mean() < _LEAST_MISSING:
             return []
         rows = evenly(len(Z), _MOST_ROWS)
-        conformal = MaskConformalRegressor(cv=_FOLDS_BY_VALUE, random_state=self.seed_)
+        conformal = MaskConformalRegressor(cv=_FOLDS_BY_VALUE, lower_bound=None, random_state=self.seed_)
         return [clone(conformal).fit(Z[rows], on_grid(y[rows])) for y in Y.T]
 
     def _lacking(self, view: View, values: Floats, target_variance: TargetVariance | None) -> list[Lacking]:
@@ -398,7 +408,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         values, std = np.moveaxis(self._spread(X, lambda spread: spread.std()), -1, 0)
         return values, std
 
-    def predict_interval(self, X: Any, level: float | Sequence[float] = 0.9) -> Floats:
+    def predict_interval(
+        self, X: Any, level: float | Sequence[float] = 0.9, *, lower_bound: LowerBound = "auto"
+    ) -> Floats:
         """Intervals that hold for what a row lacks: of rows that lack about as many entries a share
         of `level` is inside.
 
@@ -407,12 +419,17 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         X : array, frame or sparse matrix of shape (m, d)
         level : float or sequence of floats, default=0.9
             Coverage asked for, between 0 and 1.
+        lower_bound : float, "auto", "observed" or None, default="auto"
+            Below which no end lies: a number, the smallest target of training, or with "auto" 0
+            where no target of training is below 0, as of prices and counts. None is no bound: pass
+            it where targets below 0 are still to come.
 
         Returns
         -------
         intervals : ndarray of shape (m, [targets], [levels], 2)
             Several targets and a sequence of levels have a dimension. Lower and upper ends, both as
-            far from the prediction; infinite where training rows are too few for the level.
+            far from the prediction but for the bound; infinite where training rows are too few for
+            the level.
 
         Notes
         -----
@@ -428,11 +445,13 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         for rows like those of training.
         """
         levels = check_levels(level)
-        intervals = self._spread(X, lambda spread: spread.intervals(levels), by_value=True)
+        intervals = self._spread(X, lambda spread: spread.intervals(levels), lower_bound, by_value=True)
         warn_of_infinite(intervals, levels, self._fewest_scores(), two_tails=True)
         return intervals
 
-    def predict_quantiles(self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9)) -> Floats:
+    def predict_quantiles(
+        self, X: Any, level: float | Sequence[float] = (0.1, 0.5, 0.9), *, lower_bound: LowerBound = "auto"
+    ) -> Floats:
         """Quantiles of the target that hold for what a row lacks: of rows that lack about as many
         entries a share of `level` is below.
 
@@ -441,6 +460,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         X : array, frame or sparse matrix of shape (m, d)
         level : float or sequence of floats, default=(0.1, 0.5, 0.9)
             Shares of the target that are to be below, between 0 and 1.
+        lower_bound : float, "auto", "observed" or None, default="auto"
+            Below which no quantile lies: see `predict_interval`.
 
         Returns
         -------
@@ -455,7 +476,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         of level .9 where residuals are symmetric, and follow a skewed target where they are not.
         """
         levels = check_levels(level)
-        quantiles = self._spread(X, lambda spread: spread.quantiles(levels), by_value=True)
+        quantiles = self._spread(X, lambda spread: spread.quantiles(levels), lower_bound, by_value=True)
         warn_of_infinite(quantiles, levels, self._fewest_scores(), two_tails=False)
         return quantiles
 
@@ -463,8 +484,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         """Training rows with a residual out of fold, of the target that has fewest."""
         return min(len(target.scores_.scores_) for targets in self.deviations_ for target in targets or [])
 
-    def _spread(self, X: Any, answer: Callable[[Any], Floats], *, by_value: bool = False) -> Floats:
-        """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...).
+    def _spread(
+        self, X: Any, answer: Callable[[Any], Floats], lower_bound: LowerBound = None, *, by_value: bool = False
+    ) -> Floats:
+        """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...), nothing below the bound.
 
         Where observed values are no longer those of training, the spread may be told `by_value`.
         """
@@ -473,14 +496,14 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             raise ValueError(
                 f"standard deviations, intervals and quantiles need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
             )
-        changed = False
+        least, changed = lowest_ends(lower_bound, self.least_target_), False
 
         def answers(view: View) -> Floats:
             nonlocal changed
             if by_value and len(view.T) >= FEWEST_ROWS:  # the last few rows of many are as those before
                 changed = self.masks_.values_changed(self.views_.comparable(view.T))
             spreads = self._value_spreads(view) if changed else self._spreads(view)
-            return np.stack(list(map(answer, spreads)), axis=1)
+            return np.stack([np.maximum(answer(one), low) for one, low in zip(spreads, least, strict=True)], axis=1)
 
         return self._shaped(self._in_batches(X, answers))
 

@@ -18,6 +18,7 @@ from lacunar.observed.rules import Array, Flag, Number, Rule, floats
 Condition = Literal["missing", "class", "auto"]
 CONDITIONS: tuple[Condition, ...] = ("missing", "class", "auto")
 Tail = Literal["upper", "lower", "both"]
+LowerBound = float | Literal["auto", "observed"] | None
 End = Callable[[float, Tail, int], Floats]  # of a level, a tail of the scores and a side, -1 or 1: ends (m,)
 
 TAILS: dict[Tail, Callable[[Floats], Floats]] = {"upper": np.positive, "lower": np.negative, "both": np.abs}
@@ -44,6 +45,20 @@ def check_levels(levels: Any) -> Floats:
         )
     checked = np.array([check_level(level) for level in values])
     return checked[0] if isinstance(levels, Real) else checked
+
+
+def lowest_ends(lower_bound: LowerBound, least: Floats) -> Floats:
+    """Below which no end lies (q,), of targets whose smallest of training are `least` (q,); -inf without a bound."""
+    words = {"auto": np.where(least >= 0, 0.0, -np.inf), "observed": least}
+    if isinstance(lower_bound, str) and lower_bound in words:
+        return words[lower_bound]
+    if lower_bound is None:
+        return np.full_like(least, -np.inf)
+    if isinstance(lower_bound, Real) and np.isfinite(float(lower_bound)):
+        return np.full_like(least, float(lower_bound))
+    raise ValueError(
+        f"lower_bound must be a finite number, 'auto', 'observed' or None; got {lower_bound!r}. Pass 0 for prices."
+    )
 
 
 def place(n: Any, level: float) -> Any:

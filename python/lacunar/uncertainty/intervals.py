@@ -26,9 +26,11 @@ from lacunar.uncertainty.boosted import BoostedGaussian
 from lacunar.uncertainty.conformal import (
     TAILS,
     End,
+    LowerBound,
     Tail,
     check_levels,
     interval_scores,
+    lowest_ends,
     quantiles_at,
     quantiles_of_rows,
     skewed_intervals_at,
@@ -128,9 +130,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         Folds. None is five, or ten of 100 to 400 rows: models without a fifth of those predict
         clearly worse than the one of all rows, and their residuals make intervals too wide. Where
         rows are in groups, groups are counted.
-    lower_bound : float, "observed" or None, default=None
-        Below which no end lies: a number, such as 0 for prices, or the smallest target of training.
-        None is no bound.
+    lower_bound : float, "auto", "observed" or None, default="auto"
+        Below which no end lies: a number, the smallest target of training, or with "auto" 0 where
+        no target of training is below 0, as of prices and counts. That takes at most 1 / (n + 1) of
+        the coverage, on average over rows like the n of training. None is no bound: pass it where
+        targets below 0 are still to come.
     random_state : int, RandomState or None, default=None
         Draws folds and masks. None is a fixed draw.
 
@@ -161,8 +165,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         By base that was tried, mean widths of intervals out of fold, plus 2 / (1 - level) times how
         far outside the target is. Another base than the first is taken where it is better by more
         than a standard error.
-    least_ : float or None
-        Below which no end lies.
+    least_target_ : float
+        Smallest target of training.
     n_features_in_ : int
 
     Notes
@@ -200,7 +204,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         "estimator": [HasMethods(["fit", "predict"]), None],
         "cv": [*MaskConformal._parameter_constraints["cv"], None],
         "method": [StrOptions({"refit", "cv+"})],
-        "lower_bound": [Interval(Real, None, None, closed="neither"), StrOptions({"observed"}), None],
+        "lower_bound": [Interval(Real, None, None, closed="neither"), StrOptions({"auto", "observed"}), None],
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **MaskConformal._schema,
@@ -208,7 +212,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         "score_fold_": whole("N"),
         "power_": Optional(Instance(TargetPower)),
         "interval_scores_": Anything(),
-        "least_": Optional(Number()),
+        "least_target_": Number(),
         "deviation_": Optional(Instance(PredictiveDeviation)),
         "prediction_mean_": Number(),
         "prediction_scale_": Number(low=0, above=True),
@@ -222,7 +226,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         masks: Literal["natural", "any"] = "natural",
         method: Literal["refit", "cv+"] = "refit",
         cv: int | None = None,
-        lower_bound: float | Literal["observed"] | None = None,
+        lower_bound: LowerBound = "auto",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -267,7 +271,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         rng = generator(fixed_seed(self.random_state))
         fold = group_folds(groups, len(target), cv, rng)
         self.encoder_ = encoder_of(rows)
-        self.least_ = float(target.min()) if self.lower_bound == "observed" else self.lower_bound
+        self.least_target_ = float(target.min())
         training = TrainingRows(rows, target, fold, groups, weights)
         own = self.method != "refit" or (self.estimator is not None and not self._learns_scale(self.estimator))
         tables = [rows] if own else with_copies(rows, rng)
@@ -467,7 +471,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     def _in_units(self, ends: Floats) -> Floats:
         """Ends in units of the target, none below the bound."""
         ends = ends if self.power_ is None else self.power_.inverse(ends)
-        return ends if self.least_ is None else np.maximum(ends, self.least_)
+        return np.maximum(ends, lowest_ends(self.lower_bound, np.array([self.least_target_])))
 
     def _ends_around_folds(self, rows: Any, own: Floats | None) -> End:
         """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11)
