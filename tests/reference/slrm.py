@@ -219,13 +219,22 @@ def tracking_memory(X, U, delta, most):
     return U, np.array(every_keep), weights
 
 
-def proposal_2(z, size, freedom):
-    """Deviation of residuals by Huber's proposal 2, cut at one deviation: a normal number keeps .516 of its square."""
-    for _ in range(8):
-        before, size = size, np.sqrt(np.sum(np.minimum(z**2, size**2)) / freedom / 0.516)
-        if size >= 0.8 * before:
+def proposal_2(squares, u, freedom):
+    """(deviation of residuals by Huber's proposal 2, number of squares that were cut, none beyond the first u): the root
+    of sum min(squares, u) = .516 freedom u by Newton's steps; a normal number keeps .516 of its square.
+    """
+    entries, none_beyond = 0.516 * freedom, not np.any(squares > u)
+    for step in range(8):
+        before, total, cut = u, np.sum(np.minimum(squares, u)), np.sum(squares > u)
+        if step == 0 and none_beyond:
+            u = total / freedom
+        elif cut < 0.8 * entries:
+            u = (total - cut * u) / (entries - cut)
+        else:
+            cut, u = (0, np.sum(squares) / freedom) if step == 0 else (cut, total / entries)
+        if step > 0 and 0.64 * before <= u <= before:
             break
-    return size
+    return np.sqrt(u), cut, none_beyond
 
 
 def screened(x, V, deviation, in_row, level, ridge):
@@ -239,11 +248,14 @@ def screened(x, V, deviation, in_row, level, ridge):
     scale = np.where(deviation[seen] > 0, deviation[seen], known[len(known) // 2] if len(known) else 1.0)
     a = np.linalg.solve(gram, A.T @ x[seen])
     z = (x[seen] - A @ a) / scale
-    size, usual = proposal_2(z, np.sqrt(np.sum(z**2) / (m - d)), m - d), level[0]
-    for _ in range(3 if np.abs(z).max() > 3 * usual else 0):
-        a = a + np.linalg.solve(gram, A.T @ (np.clip(z, -size, size) * scale))
+    usual = level[0]
+    size, cut, none_far = proposal_2(z**2, 9 * usual**2, m - d)
+    for _ in range(0 if none_far else 2):
+        reach = m / max(m - cut, m / 2)
+        a = a + reach * np.linalg.solve(gram, A.T @ (np.clip(z, -size, size) * scale))
         z = (x[seen] - A @ a) / scale
-        before, size = size, proposal_2(z, size, m - d)
+        before = size
+        size, cut, _ = proposal_2(z**2, size**2, m - d)
         if size < 1.5 * usual or size >= 0.8 * before:
             break
     level[0] = size if level[0] == 0 else level[0] * np.exp(0.1 * np.clip(np.log(size / level[0]), -3, 3))
@@ -253,8 +265,8 @@ def screened(x, V, deviation, in_row, level, ridge):
     unit = max(level[0], size) if m >= 2 * d else level[0]
     if level[2] == 0:
         level[1:] = 0.0125, 20
-    share, far = level[1], np.abs(z) > 4 * unit
-    beyond = np.abs(z) > unit * np.clip(np.sqrt(0.2 / share), 4, 12)
+    share, far = level[1], (np.abs(z) > 4 * unit) & (not none_far)
+    beyond = far & (np.abs(z) > unit * np.clip(np.sqrt(0.2 / share), 4, 12))
     in_row[seen] = np.where(beyond, in_row[seen] + 1, 0)
     out = beyond & (in_row[seen] <= np.log(1e-4) / np.log(share))
     level[1:] = np.clip(share + max(0.002, 1 / level[2]) * (far.mean() - share), 1e-3, 0.5), level[2] + 1

@@ -203,11 +203,11 @@ struct SmallKernels {
   void (*multiply)(const double* a, const double* b, int m, int leading, double* out);  // a b, a (m, leading), b square
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
-  // Of lines that are padded to a multiple of eight: the sum of `count` values (padded), each cut at `most`; residual =
-  // (x - fitted) weight and its squares; and out = x, cut at +-most, times scale.
-  double (*clipped_sum)(const double* x, int count, double most);
-  void (*weigh)(const double* x, const double* fitted, const double* weight, int count, double* residual,
-                double* squares);
+  // Of lines that are padded to a multiple of eight: the sum of `count` values (padded), each cut at `most`, and how
+  // many are cut; error (m) = x - rows code and (error / scale)^2, 0 beyond m; and out = x, cut at +-most scale.
+  double (*clipped_sum)(const double* x, int count, double most, double* n_cut);
+  void (*errors_of_rows)(const double* rows, const double* code, const double* x, const double* scale, int m,
+                         int leading, double* error, double* squares);
   void (*clip)(const double* x, const double* scale, int count, double most, double* out);
 
   // Of rows of a table, `stride` apart, at `places` (count): out (width) = sum_p scale_p row_p, and row_p += scale_p x.

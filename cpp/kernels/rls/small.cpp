@@ -77,19 +77,21 @@ void combine(const double* rows, const double* weight, int m, int leading, doubl
   }
 }
 
+// out (8) = eight rows times x.
+inline void project_eight(const double* row, const double* x, int leading, double* out) {
+  Eight sum[8] = {};
+  for (int k = 0; k < leading; k += 8) {
+    const Eight by = load(x + k);
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) add(sum[r], load(row + r * leading + k), by);
+  }
+  totals(sum, out);
+}
+
 // out (m) = rows x, eight at a time.
 void project(const double* rows, const double* x, int m, int leading, double* out) {
   int i = 0;
-  for (; i + 8 <= m; i += 8) {
-    const double* row = rows + i * static_cast<Offset>(leading);
-    Eight sum[8] = {};
-    for (int k = 0; k < leading; k += 8) {
-      const Eight by = load(x + k);
-#pragma GCC unroll 8
-      for (int r = 0; r < 8; ++r) add(sum[r], load(row + r * leading + k), by);
-    }
-    totals(sum, out + i);
-  }
+  for (; i + 8 <= m; i += 8) project_eight(rows + i * static_cast<Offset>(leading), x, leading, out + i);
   for (; i < m; ++i) {
     Eight sum = {};
     for (int k = 0; k < leading; k += 8) add(sum, load(rows + i * static_cast<Offset>(leading) + k), load(x + k));
@@ -97,38 +99,58 @@ void project(const double* rows, const double* x, int m, int leading, double* ou
   }
 }
 
-// Sum of values, each cut at `most`; two sums do not wait for one another.
-double clipped_sum(const double* x, int count, double most) {
-  const Part limit = most - Part{};
-  Eight sum[2] = {};
-  const auto add_clipped = [limit](const Eight& of, Eight& to) {
-    for (int s = 0; s < kSteps; ++s) to.part[s] += limit < of.part[s] ? limit : of.part[s];
+// error = x - rows code and (error / scale)^2, of lines that are padded: 0 beyond the m rows, whatever is read there.
+void errors_of_rows(const double* rows, const double* code, const double* x, const double* scale, int m, int leading,
+                    double* error, double* squares) {
+  for (int i = 0; i < m; i += 8) {
+    double fitted[8];
+    project_eight(rows + i * static_cast<Offset>(leading), code, leading, fitted);
+    for (int k = 0; k < 8; k += kWidth) {
+      const auto at = [](const double* line) { return *reinterpret_cast<const Part*>(line); };
+      const Part difference = at(x + i + k) - at(fitted + k), ratio = difference / at(scale + i + k);
+      *reinterpret_cast<Part*>(error + i + k) = difference;
+      *reinterpret_cast<Part*>(squares + i + k) = ratio * ratio;
+    }
+  }
+  for (int i = m; i % 8 != 0; ++i) error[i] = squares[i] = 0;
+}
+
+// Of the eight lanes, in three steps instead of eight that wait for one another.
+inline double total_of_pairs(const Eight& x) {
+  double lanes[8];
+  store(x, lanes);
+  for (int half = 4; half > 0; half /= 2)
+    for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+  return lanes[0];
+}
+
+// Sum of values, each cut at `most`, and the number of those that are cut; two sums do not wait for one another.
+double clipped_sum(const double* x, int count, double most, double* n_cut) {
+  const Part limit = most - Part{}, one = 1.0 - Part{};
+  Eight sum[2] = {}, cut[2] = {};
+  const auto add_clipped = [limit, one](const Eight& of, Eight& to, Eight& cuts) {
+    for (int s = 0; s < kSteps; ++s) {
+      to.part[s] += limit < of.part[s] ? limit : of.part[s];
+      cuts.part[s] += limit < of.part[s] ? one : Part{};
+    }
   };
   int i = 0;
   for (; i + 16 <= count; i += 16)
-    for (int r = 0; r < 2; ++r) add_clipped(load(x + i + 8 * r), sum[r]);
-  if (i < count) add_clipped(load(x + i), sum[0]);
+    for (int r = 0; r < 2; ++r) add_clipped(load(x + i + 8 * r), sum[r], cut[r]);
+  if (i < count) add_clipped(load(x + i), sum[0], cut[0]);
   add(sum[0], 1.0, sum[1]);
-  return total(sum[0]);
+  add(cut[0], 1.0, cut[1]);
+  *n_cut = total_of_pairs(cut[0]);
+  return total_of_pairs(sum[0]);
 }
 
-// residual = (x - fitted) weight and its squares, and below out = x, cut at +-most, times scale: of padded lines.
-void weigh(const double* x, const double* fitted, const double* weight, int count, double* residual, double* squares) {
-  for (int i = 0; i < count; i += kWidth) {
-    const auto at = [i](const double* line) { return *reinterpret_cast<const Part*>(line + i); };
-    const Part of = (at(x) - at(fitted)) * at(weight);
-    *reinterpret_cast<Part*>(residual + i) = of;
-    *reinterpret_cast<Part*>(squares + i) = of * of;
-  }
-}
-
+// out = x, cut at +-most scale, of padded lines.
 void clip(const double* x, const double* scale, int count, double most, double* out) {
-  const Part high = most - Part{}, low = -high;
   for (int i = 0; i < count; i += kWidth) {
     Part of = *reinterpret_cast<const Part*>(x + i);
+    const Part high = most * *reinterpret_cast<const Part*>(scale + i), low = -high;
     of = of < low ? low : of;
-    of = high < of ? high : of;
-    *reinterpret_cast<Part*>(out + i) = of * *reinterpret_cast<const Part*>(scale + i);
+    *reinterpret_cast<Part*>(out + i) = high < of ? high : of;
   }
 }
 
@@ -356,7 +378,7 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 void set_small(Kernels& to) {
-  to.small = {gram<false>, gram<true>, multiply,    combine,         project,        clipped_sum,      weigh,
+  to.small = {gram<false>, gram<true>, multiply,    combine,         project,        clipped_sum,      errors_of_rows,
               clip,        sum_rows,   add_to_rows, errors_of_eight, learn_by_eight, advance_by_eight, apply_blocks,
               rls_update,  unpack,     pack};
 }

@@ -20,9 +20,11 @@ constexpr double kChance = 1e-4;
 constexpr double kFirstShare = .0125, kFirstRows = 20, kShareRate = .002, kLeastShare = 1e-3, kMostShare = .5;
 constexpr double kClipped = .516;  // mean square of a normal number that is clipped at one deviation
 constexpr double kUsual = 3;       // levels: a row all of whose residuals are smaller needs no Huber code
-constexpr int kMostSteps = 3;      // towards Huber's code
-constexpr int kMostScales = 8;     // towards the deviation of its residuals
-constexpr double kSettled = .8;    // a step that leaves so much of the row's deviation is the last
+constexpr int kMostSteps = 2;      // towards Huber's code
+constexpr int kMostScales = 8;     // towards the deviation of its errors
+constexpr double kSettled = .64;   // a step that leaves so much of the row's square deviation is the last
+constexpr double kMostCut = .8;    // of kClipped (m - d) errors: where more are cut, no Newton step
+constexpr double kMostReach = 2;   // of a step towards Huber's code
 constexpr double kNear = 1.5;      // ... or one that brings it below so many levels
 // By which a column's deviation moves in a row, relatively, and the share of it that brings their mean back to 1: the
 // level holds what they have in common.
@@ -33,16 +35,10 @@ constexpr double kColumnRate = .05, kBack = .1;
 constexpr double kLevelRate = .1, kOdd = 3, kOwn = 2;
 constexpr double kRounding = 1e-8;  // of a row's root mean square: smaller residuals are no outliers
 
-double sum_of(const std::vector<double>& x, int count) {
-  return kernels().small.clipped_sum(x.data(), padded(count), std::numeric_limits<double>::infinity());
-}
-
-// Of a padded line, without branches that a processor would have to foresee.
-double largest_of(const double* x, int count) {
-  double largest[8] = {};
-  for (int i = 0; i < count; i += 8)
-    for (int r = 0; r < 8; ++r) largest[r] = x[i + r] > largest[r] ? x[i + r] : largest[r];
-  return *std::max_element(largest, largest + 8);
+// Sum of the first `count` numbers of a padded line, each cut at `most`, and how many are cut.
+double clipped_sum(const std::vector<double>& x, int count, double* n_cut,
+                   double most = std::numeric_limits<double>::infinity()) {
+  return kernels().small.clipped_sum(x.data(), padded(count), most, n_cut);
 }
 
 }  // namespace
@@ -51,50 +47,64 @@ CellScreen::CellScreen(const ScreenState& state, int d, Offset largest) : s_(sta
   if (s_.deviation == nullptr) return;
   const auto entries = static_cast<std::size_t>(padded(static_cast<int>(largest)));
   for (auto* line : {&code_, &step_}) line->resize(static_cast<std::size_t>(padded(d)));
-  for (auto* line : {&deviation_, &precision_, &residual_, &squares_, &sizes_}) line->resize(entries);
+  for (auto* line : {&deviation_, &error_, &squares_, &sizes_}) line->resize(entries);
   places_.reserve(entries);
   columns_.resize(entries);
 }
 
 const Index* CellScreen::clean(RowCode& row, const Index* seen) {
   const int m = row.m;
+  usual_ = false;
   if (s_.deviation == nullptr || m <= d_ + 1) return seen;
   load_deviations(seen, m);
   huber_code(row);
-  remember(seen, m);
-  const double level = m >= kOwn * d_ ? std::max(*s_.level, own_) : *s_.level;
-  choose(seen, m, level, kRounding * std::sqrt(row.size / m));
+  follow(m);
+  choose(seen, m, m >= kOwn * d_ ? std::max(*s_.level, own_) : *s_.level, kRounding * std::sqrt(row.size / m));
   if (places_.empty() || static_cast<int>(places_.size()) == m) return seen;
   std::copy_n(seen, m, columns_.begin());
   row.leave_out(places_, columns_.data());
   return columns_.data();
 }
 
-// Places of the cells to leave out, from deviations `level` in units of their columns', and `least` of a cell.
+bool CellScreen::take_errors(std::vector<double>& code, std::vector<double>& errors) {
+  if (!usual_) return false;
+  code.swap(code_);
+  errors.swap(error_);
+  return true;
+}
+
+// Places of the cells to leave out, from deviations `level` in units of their columns', and `least` of a cell. Stores
+// what the row says of its columns.
 void CellScreen::choose(const Index* seen, int m, double level, double least) {
   double &share = s_.level[1], &rows = s_.level[2];
   if (rows == 0) share = kFirstShare, rows = kFirstRows;
   const double most = level * std::clamp(std::sqrt(kAdded / share), kBeyond, kMostBeyond);
-  const double most_in_row = std::log(kChance) / std::log(share);
   find_far(m, kBeyond * level, least);
-  for (std::size_t k = 0; k < far_.size(); ++k)
+  double most_in_succession = 0;
+  for (std::size_t k = 0; k < far_.size(); ++k) {
     sizes_[k] = squares_[static_cast<std::size_t>(far_[k])] > most * most ? s_.left_out[seen[far_[k]]] + 1 : 0;
-  for (int i = 0; i < m; ++i) s_.left_out[seen[i]] = 0;
+    most_in_succession = std::max(most_in_succession, sizes_[k]);
+  }
+  const double limit = most_in_succession > 1 ? std::log(kChance) / std::log(share) : 1;
+  for (int i = 0; i < m; ++i) {
+    s_.left_out[seen[i]] = 0;
+    s_.deviation[seen[i]] = deviation_[static_cast<std::size_t>(i)];
+  }
   places_.clear();
   for (std::size_t k = 0; k < far_.size(); ++k) {
     s_.left_out[seen[far_[k]]] = sizes_[k];
-    if (sizes_[k] > 0 && sizes_[k] <= most_in_row) places_.push_back(far_[k]);
+    if (sizes_[k] > 0 && sizes_[k] <= limit) places_.push_back(far_[k]);
   }
   const double move = std::max(kShareRate, 1 / rows) * (static_cast<double>(far_.size()) / m - share);
   share = std::clamp(share + move, kLeastShare, kMostShare);
   rows += 1;
 }
 
-// Places of the cells beyond `most` whose residual is more than `least`; the first loop has no branch that a processor
+// Places of the cells beyond `most` whose error is more than `least`; the first loop has no branch that a processor
 // would have to foresee.
 void CellScreen::find_far(int m, double most, double least) {
   far_.clear();
-  if (!(largest_square_ > most * most)) return;
+  if (usual_) return;
   far_.resize(static_cast<std::size_t>(m) + 1);
   std::size_t count = 0;
   for (int i = 0; i < m; ++i) {
@@ -102,9 +112,7 @@ void CellScreen::find_far(int m, double most, double least) {
     count += squares_[static_cast<std::size_t>(i)] > most * most ? 1U : 0U;
   }
   far_.resize(count);
-  const auto is_rounding = [&](Index at) {
-    return std::abs(residual_[static_cast<std::size_t>(at)]) <= least * precision_[static_cast<std::size_t>(at)];
-  };
+  const auto is_rounding = [&](Index at) { return std::abs(error_[static_cast<std::size_t>(at)]) <= least; };
   far_.erase(std::remove_if(far_.begin(), far_.end(), is_rounding), far_.end());
 }
 
@@ -116,8 +124,7 @@ void CellScreen::load_deviations(const Index* seen, int m) {
     n_new += deviation == 0 ? 1 : 0;
   }
   if (n_new > 0) fill_deviations(m);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) precision_[i] = 1 / deviation_[i];
-  for (auto* line : {&deviation_, &precision_}) std::fill(line->begin() + m, line->begin() + padded(m), 0.0);
+  std::fill(deviation_.begin() + m, deviation_.begin() + padded(m), 0.0);
 }
 
 // Those of columns that are new: the median of the others', or 1 in the first row.
@@ -129,59 +136,67 @@ void CellScreen::fill_deviations(int m) {
   std::replace(deviation_.begin(), row_end, 0.0, known > sizes_.begin() ? *middle : 1.0);
 }
 
-// Residuals in units of their columns', and their squares; 0 beyond the row's cells.
-void CellScreen::residuals(const RowCode& row) {
-  const int count = padded(row.m);
-  kernels().small.project(row.rows.data(), code_.data(), count, row.leading, residual_.data());
-  kernels().small.weigh(row.x.data(), residual_.data(), precision_.data(), count, residual_.data(), squares_.data());
+// Errors of the code, and their squares in units of their columns'.
+void CellScreen::load_errors(const RowCode& row) {
+  kernels().small.errors_of_rows(row.rows.data(), code_.data(), row.x.data(), deviation_.data(), row.m, row.leading,
+                                 error_.data(), squares_.data());
 }
 
-// Deviation of the residuals of a row of m entries by Huber's proposal 2, from one that is no smaller.
-double CellScreen::size_of(int m, double size) const {
+// The square of the deviation of a row of m entries by Huber's proposal 2: the root of sum min(squares, u) = kClipped (m
+// - d) u, by Newton's steps, which fall from any u above it. Where most are cut they do not, and u is taken from all.
+// `all_below` says whether no square is more than the first u.
+double CellScreen::square_of(int m, double square, bool* all_below) {
+  const double entries = kClipped * (m - d_);
   for (int step = 0; step < kMostScales; ++step) {
-    const double before = size;
-    size = std::sqrt(kernels().small.clipped_sum(squares_.data(), padded(m), size * size) / (kClipped * (m - d_)));
-    if (!(size < kSettled * before)) break;
+    const double before = square, sum = clipped_sum(squares_, m, &n_cut_, square);
+    if (step == 0) *all_below = n_cut_ == 0;
+    if (step == 0 && *all_below)
+      square = sum / (m - d_);
+    else if (n_cut_ < kMostCut * entries)
+      square = (sum - n_cut_ * square) / (entries - n_cut_);
+    else
+      square = step == 0 ? clipped_sum(squares_, m, &n_cut_) / (m - d_) : sum / entries;
+    if (step > 0 && square >= kSettled * before && square <= before) break;
   }
-  return size;
+  return square;
 }
 
-// Huber's code by modified residuals: code += (gram + ridge)^-1 V^T clipped residuals, with the row's factor.
+// Huber's code by modified residuals: code += (gram + ridge)^-1 V^T clipped errors times 1 over the share that is not
+// clipped, with the row's factor.
 void CellScreen::huber_code(const RowCode& row) {
   const int m = row.m;
   row.solve(row.right, code_);
-  residuals(row);
-  own_ = size_of(m, std::sqrt(sum_of(squares_, m) / (m - d_)));
-  const double level = *s_.level;
-  largest_square_ = largest_of(squares_.data(), m);
-  if (!(largest_square_ > kUsual * kUsual * level * level)) return;
-  largest_square_ = std::numeric_limits<double>::infinity();
-  for (int step = 0; step < kMostSteps; ++step) {
-    kernels().small.clip(residual_.data(), deviation_.data(), m, own_, squares_.data());
+  load_errors(row);
+  const double level = *s_.level * *s_.level;
+  double square = square_of(m, kUsual * kUsual * level, &usual_);
+  for (int step = 0; step < kMostSteps && !usual_; ++step) {
+    kernels().small.clip(error_.data(), deviation_.data(), m, std::sqrt(square), squares_.data());
     kernels().small.combine(row.rows.data(), squares_.data(), m, row.leading, step_.data());
     row.solve(step_, step_);
-    for (std::size_t k = 0; k < code_.size(); ++k) code_[k] += step_[k];
-    residuals(row);
-    const double before = own_;
-    own_ = size_of(m, own_);
-    if (own_ < kNear * level || !(own_ < kSettled * before)) return;
+    const double reach = m / std::max(m - n_cut_, m / kMostReach);
+    for (std::size_t k = 0; k < code_.size(); ++k) code_[k] += reach * step_[k];
+    load_errors(row);
+    const double before = square;
+    bool all_below = false;
+    square = square_of(m, square, &all_below);
+    if (square < kNear * kNear * level || !(square < kSettled * before)) break;
   }
+  own_ = std::sqrt(square);
 }
 
-// The level follows the row's deviation, and every column's deviation the size of its residual in the row.
-void CellScreen::remember(const Index* seen, int m) {
+// The level follows the row's deviation, and every column's deviation the size of its error in the row.
+void CellScreen::follow(int m) {
   if (!(own_ > 0) || !std::isfinite(own_)) return;
   double& level = *s_.level;
   level = level > 0 ? level * std::exp(kLevelRate * std::clamp(std::log(own_ / level), -kOdd, kOdd)) : own_;
   const double shrink = m / (kClipped * own_ * own_ * (m - d_));
-  const double usual = sum_of(deviation_, m) / m;
+  const double usual = clipped_sum(deviation_, m, &n_cut_) / m;
   const double back = kColumnRate * (std::clamp(kBack * (1 - usual), -1.0, 1.0) - .5);
   const double rate = kColumnRate / 2 * shrink, most = kColumnRate / 2 / kClipped;
   for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {
     const double move = rate * squares_[i];
     deviation_[i] *= 1 + back + (most < move ? most : move);
   }
-  for (int i = 0; i < m; ++i) s_.deviation[seen[i]] = deviation_[static_cast<std::size_t>(i)];
 }
 
 }  // namespace lacunar

@@ -66,14 +66,16 @@ bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative
     factored = factorise();
   }
   int singular = 0;
-  if (factored) {
-    row_.solve(row_.right, code_);
-  } else {
-    singular = row_.shortest(basis_.t().data(), nullptr, 0, direction_) < s_.d ? 1 : 0;
-    basis_.from_u(direction_.data(), code_.data());
+  if (!factored || !screen_.take_errors(code_, row_.x)) {
+    if (factored) {
+      row_.solve(row_.right, code_);
+    } else {
+      singular = row_.shortest(basis_.t().data(), nullptr, 0, direction_) < s_.d ? 1 : 0;
+      basis_.from_u(direction_.data(), code_.data());
+    }
+    kernels().small.project(row_.rows.data(), code_.data(), m, row_.leading, fitted_.data());
+    for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
   }
-  kernels().small.project(row_.rows.data(), code_.data(), m, row_.leading, fitted_.data());
-  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
   const double missed = std::sqrt(dot(row_.x.data(), row_.x.data(), m));
   basis_.to_u(code_.data(), direction_.data());
   const double length = std::sqrt(dot(direction_.data(), direction_.data(), s_.d));

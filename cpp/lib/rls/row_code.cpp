@@ -33,12 +33,11 @@ void RowCode::leave_out(const std::vector<Index>& places, Index* columns) {
     const Offset place = places[static_cast<std::size_t>(k)], last = --m;
     std::copy_n(rows.begin() + place * side, side, out + k * side);
     std::copy_n(rows.begin() + last * side, side, rows.begin() + place * side);
-    values[static_cast<std::size_t>(place)] = values[static_cast<std::size_t>(last)];
+    for (auto* line : {&values, &x}) (*line)[static_cast<std::size_t>(place)] = (*line)[static_cast<std::size_t>(last)];
     columns[place] = columns[last];
   }
   kernels().small.gram(out, static_cast<int>(count), leading, lost);
   for (std::size_t i = 0; i < gram.size(); ++i) gram[i] -= lost[i];
-  std::copy_n(values.begin(), m, x.begin());
   size = dot(x.data(), x.data(), m);
   kernels().small.combine(rows.data(), x.data(), m, leading, right.data());
 }

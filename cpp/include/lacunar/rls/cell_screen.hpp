@@ -26,21 +26,25 @@ class CellScreen {
   // where cells were left out. A row of hardly more cells than directions says nothing of its cells and stays whole.
   const Index* clean(RowCode& row, const Index* seen);
 
+  // Where the row had no large error and is whole: swaps its least-squares code (leading) and its errors (m) in.
+  bool take_errors(std::vector<double>& code, std::vector<double>& errors);
+
  private:
   void load_deviations(const Index* seen, int m);
   void fill_deviations(int m);
-  void residuals(const RowCode& row);
-  double size_of(int m, double size) const;
+  void load_errors(const RowCode& row);
+  double square_of(int m, double square, bool* all_below);
   void huber_code(const RowCode& row);
-  void remember(const Index* seen, int m);
+  void follow(int m);
   void choose(const Index* seen, int m, double level, double least);
   void find_far(int m, double most, double least);
 
   ScreenState s_;
   int d_;
-  double own_ = 0;             // deviation of this row's residuals
-  double largest_square_ = 0;  // no residual has a larger square; infinite after a step towards Huber's code
-  std::vector<double> code_, step_, deviation_, precision_, residual_, squares_, sizes_;
+  double own_ = 0;      // deviation of this row's errors
+  double n_cut_ = 0;    // errors that the last sum has cut
+  bool usual_ = false;  // no error of the row is large, and the code is that of least squares
+  std::vector<double> code_, step_, deviation_, error_, squares_, sizes_;
   std::vector<Index> places_, far_, columns_;
 };
 
