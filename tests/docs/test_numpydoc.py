@@ -38,6 +38,7 @@ IGNORED = {
 ONE_SENTENCE = {  # names whose docstring is one sentence with the shapes in it, and why: neither parameters nor returns apart
     "lacunar.comparison.": "what the command is made of; users call the command",
     "lacunar.distributed.": "options go to functions that document them",
+    "lacunar.karma.selection.": "what chooses kernels for the searches of KARMA and for the learner, which document what they choose",
     "lacunar.karma.solvers.": "engines behind the estimators, which document the same words",
     "lacunar.kernels.KernelForm": "for those who add a kernel; the page on that says what is what",
     "lacunar.kernels.compute_grams": "the same",

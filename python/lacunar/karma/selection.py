@@ -483,66 +483,17 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
 
     All kernels are tried on `screen_rows` rows, the best and the best of each kind on `search_rows`
     with a line search in C, and of those the at most `average` within 5 % of the best squared error
-    are fitted to all rows and averaged. Above `full_rows` rows they are fitted through `landmarks`
-    rows.
+    are fitted to all rows and averaged: above `full_rows` rows through `landmarks` rows, whose
+    kernel values are features. Kernels are KARMA's with gamma 1 to 4, on the columns, on bumps
+    along them and on indicators of their levels; and radial ones of rows filled by column means, or
+    completed, beside their masks. The first rung has 72 to 84 kernels at two to three C; a
+    factorisation at n rows takes 2 n^3 / 3 flops.
 
-    The kernels: KARMA's with gamma 1 to 4, on the columns, on bumps along them and on indicators of
-    their levels; and radial ones of rows filled by column means, or completed, beside their masks.
-
-    Parameters
-    ----------
-    screen_rows, search_rows, full_rows : int, default=400, 1000, 3000
-        Rows of the two rungs, and the most that are fitted without landmarks.
-    landmarks : int, default=1500
-        Rows whose kernel values are the features of a larger table.
-    average : int, default=4
-        Most kernels that are averaged.
-    random_state : int, RandomState or None, default=0
-        Draws the rows of the rungs.
-    n_jobs : int, default=None
-        Threads. None is 1, -1 all processors. The result does not depend on it.
-
-    Attributes
-    ----------
-    chosen_ : list of dict
-        Kernels that are averaged, best first: table, parameters, C and the squared error of the
-        selection.
-    forms_ : list of KernelForm or RadialForm
-    coef_ : ndarray of shape (k, m, q)
-        Coefficients of the stored rows for every kernel.
-    offset_ : ndarray of shape (q,)
-        Mean of the targets.
-    rows_ : Observed of shape (m, p)
-        Stored rows.
-    completed_ : ndarray of shape (m, p) or None
-        The same completed, when a kernel reads them.
-    expansions_ : dict
-        What expands columns, for the kernels that read it.
-
-    Notes
-    -----
-    Out-of-fold values are exact, those of a refit without the fold with the same kernel and C. A
-    factorisation at n rows takes 2 n^3 / 3 flops; the first rung has 72 to 84 kernels at two to
-    three C.
-
-    References
-    ----------
-    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
-       2015.
-    .. [2] R. Rifkin, R. Lippert, "Notes on Regularized Least Squares", MIT CSAIL TR-2007-025.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lacunar._cuts import cuts_of
-    >>> from lacunar.karma.selection import KernelSelection
-    >>> rng = np.random.default_rng(0)
-    >>> Z = rng.normal(size=(60, 3))
-    >>> Y = Z[:, :1] * Z[:, 1:2]
-    >>> selection = KernelSelection()
-    >>> values = selection.fit(Z, Y, cuts_of(np.array_split(np.arange(60), 5), 60))
-    >>> bool(np.mean((values - Y) ** 2) < 0.3 * Y.var())
-    True
+    `chosen_` are the averaged kernels as dicts (table, parameters, C, squared error), best first,
+    and `forms_` their forms; `coef_` (kernels, m, q) the coefficients of the stored rows `rows_`
+    (m, p), `completed_` (m, p) these rows completed where a kernel reads that, and `offset_` (q,)
+    the mean of the targets. R. Rifkin, R. Lippert, "Notes on Regularized Least Squares", MIT CSAIL
+    TR-2007-025, has the closed forms.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -595,34 +546,14 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         *,
         independent: bool = True,
     ) -> Floats:
-        """Select kernels, fit the best to all rows; the mean of their values of the cuts' test
-        rows.
+        """Select kernels for targets Y (n, q) of standardised rows Z (n, p), NaN where missing, and
+        fit the best to all rows; values (tested rows, q) of the cuts' test rows by what each cut
+        learns from, by ascending numbers of rows.
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n, p)
-            Standardised columns, NaN where missing.
-        Y : ndarray of shape (n, q)
-            Targets.
-        cuts : sequence of (rows to learn from, rows to test on)
-            No row is tested twice.
-        weight : ndarray of shape (n,), default=None
-            Weights of the rows, >= 0.
-        complete : callable, default=None
-            From Z to Z with the missing entries filled; to be given to `predict` too.
-        deadline : float, default=inf
-            A time of `time.perf_counter`: rungs have fewer rows and fits fewer landmarks to keep
-            it, and what has not begun by then is left out.
-        note : callable, default=None
-            Called with a text that says what the deadline cost the fit to all rows.
-        independent : bool, default=True
-            Whether kernels and penalties are chosen by leave-one-out; otherwise by the cuts.
-
-        Returns
-        -------
-        values : ndarray of shape (tested rows, q)
-            Every tested row predicted by what its cut learns from, by ascending numbers of the
-            rows.
+        No row is tested twice. `complete` maps Z to Z with the missing entries filled. To keep the
+        `deadline`, a time of `perf_counter`, rungs have fewer rows and fits fewer landmarks, and
+        `note` is called with what that cost. Kernels and penalties that are not `independent` of
+        the cuts are chosen by the cuts, others by leave-one-out.
         """
         self._validate_params()
         weights = np.ones(len(Z)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -637,21 +568,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return self.run(data, order, Grid(entries, deadline=deadline, note=note), cuts)
 
     def fit_expansions(self, rows: Observed, order: Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
-        """Learn to expand columns from the first rows of an order.
-
-        Parameters
-        ----------
-        rows : Observed of shape (n, p)
-            Standardised rows.
-        order : ndarray of int
-            Numbers of rows.
-        kinds : sequence of {"gaussian", "levels"}
-            Expansions to learn.
-
-        Returns
-        -------
-        tables : list of str
-            Those that this makes.
+        """Learn to expand the columns of standardised rows (n, p) from the first ones of an order;
+        the names of the tables that this makes.
         """
         sample = rows[np.sort(order[:_EXPANSION_ROWS])]
         expansions = {kind: fit_expansion(sample, kind) for kind in kinds}
@@ -659,23 +577,9 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return list(self.expansions_)
 
     def run(self, data: Data, order: Ints, grid: Grid, cuts: Sequence[Cut] | None) -> Floats:
-        """Rungs on the first rows of an order, then the best kernels on all rows.
-
-        Parameters
-        ----------
-        data : Data
-            Rows, targets, weights, and the splits of the rungs.
-        order : ndarray of int
-            Numbers of the rows of positive weight.
-        grid : Grid
-            Kernels, C and the deadline; gets all trials.
-        cuts : sequence of (rows to learn from, rows to test on) or None
-            No row is tested twice; None is leave-one-out.
-
-        Returns
-        -------
-        values : ndarray of shape (tested rows, q)
-            Exact values of every tested row by what its cut learns from.
+        """Rungs on the first rows of an order (of rows of positive weight), then the best kernels
+        on all rows; exact values (tested rows, q) of every tested row by what its cut learns from.
+        Cuts of None are leave-one-out. All trials go to the grid.
         """
         deadline, wall = grid.deadline, perf_counter()
         if np.isfinite(deadline):
@@ -724,21 +628,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return size, finalists[: max(n_kernels, 1)]
 
     def rungs(self, data: Data, order: Ints, grid: Grid) -> list[Trial]:
-        """Two rungs, the second with a line search in C; all trials go to the grid.
-
-        Parameters
-        ----------
-        data : Data
-            Rows, targets, weights and splits.
-        order : ndarray of int
-            Numbers of rows; a rung has the first ones.
-        grid : Grid
-            Kernels, C and the deadline.
-
-        Returns
-        -------
-        trials : list of Trial
-            The best of every kernel of the second rung, best first.
+        """Two rungs on the first rows of an order, the second with a line search in C; the best
+        trial of every kernel of the second one, best first. All trials go to the grid.
         """
         screen_rows, search_rows, screened = self.screen_rows, self.search_rows, list[Trial]()
         if np.isfinite(grid.deadline) and len(order) > _PILOT_ROWS:
@@ -764,33 +655,15 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return (screen_rows if times > _WORTH_A_RUNG else _PILOT_ROWS), search_rows, screened
 
     def predict(self, Z: Floats, complete: Complete | None = None) -> Floats:
-        """Mean of the kernels' values.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, p)
-            Columns standardised as in `fit`.
-        complete : callable, default=None
-            From Z to Z with the missing entries filled, where `fit` had one.
-
-        Returns
-        -------
-        Y : ndarray of shape (n, q)
+        """Mean of the kernels' values (n, q) at rows Z (n, p), standardised and completed as in
+        `fit`.
         """
         check_is_fitted(self)
         return self.values(_rows(Z, None if self.completed_ is None else complete))
 
     def values(self, rows: Rows) -> Floats:
-        """Mean of the kernels' values.
-
-        Parameters
-        ----------
-        rows : Rows
-            Standardised rows, completed ones with them where a kernel reads these.
-
-        Returns
-        -------
-        values : ndarray of shape (n, q)
+        """Mean of the kernels' values (n, q) at standardised rows, completed ones with them where a
+        kernel reads these.
         """
         n, stored = rows.observed.shape[0], Rows(self.rows_, self.completed_)
         predicted = np.tile(self.offset_, (n, 1))

@@ -46,53 +46,15 @@ _SWEEPS = 16
 
 
 def solve_ridge(gram: NDArray[np.floating], Y: Floats, C: float, weight: ArrayLike | None = None) -> Floats:
-    """Coefficients of weighted kernel ridge regression.
+    """Coefficients, of the shape of targets Y (n, k) or (n,), of kernel ridge regression over a
+    Gram (n, n) that stays as it is, for weights (n,) >= 0 that count rows; 0 in the rows of weight
+    0.
 
     Minimises 1/2 ||v||^2 + C sum_i w_i (f(x_i) - y_i)^2 over v = sum_j coef_j phi(x_j), so that f =
-    gram @ coef and (K + diag(1 / (2 C w_i))) coef = Y, the exact solution of the squared loss of
-    [1]_.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n), float32 or float64
-        Kernel values, symmetric positive semi-definite. Left untouched.
-    Y : ndarray of shape (n, k) or (n,)
-        Targets, one column an output.
-    C : float
-        Weight of the loss against the norm, > 0.
-    weight : array-like of shape (n,), default=None
-        Sample weights, >= 0; a whole number w means the row w times, 0 means the row is not there.
-        None is all ones.
-
-    Returns
-    -------
-    coef : ndarray of the shape of Y, float64
-        Dual coefficients; 0 in the rows of weight 0.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        The system is not positive definite: C is too large for this Gram, or the kernel is no
-        kernel.
-
-    Notes
-    -----
-    One Cholesky factorisation: n^3/3 flops. A float64 Gram is factorised in float64; a float32 Gram
-    in float32 as long as C times (a bound on) its largest eigenvalue stays below 1e4, and in
-    float64 above.
-
-    References
-    ----------
-    .. [1] Hazan, Livni, Mansour, "Classification with Low Rank and Missing Data", ICML 2015,
-       Section 2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lacunar.karma.solvers import solve_ridge
-    >>> solve_ridge(np.eye(2), np.array([[3.0], [6.0]]), C=1.0)
-    array([[2.],
-           [4.]])
+    gram @ coef and (K + diag(1 / (2 C w_i))) coef = Y: Hazan, Livni, Mansour, "Classification with
+    Low Rank and Missing Data", ICML 2015, section 2. One Cholesky factorisation, n^3 / 3 flops, in
+    float64, or for a float32 Gram in float32 as long as C times (a bound on) its largest eigenvalue
+    stays below 1e4. LinAlgError where C is too large for the Gram.
     """
     with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
         return _solve(gram, Y, C, _weight_root(len(gram), weight))[0]

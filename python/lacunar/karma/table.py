@@ -381,36 +381,13 @@ def _is_wide(table: FeatureMap, dtype: np.dtype[Any]) -> bool:
 
 
 def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[str, Any]:
-    """One state from those of weight tables that went on from the same state (or none) with rows of
-    their own.
+    """One state from those of weight tables that went on from the same state (or none, `common`
+    rows ago) with rows of their own.
 
     Tables are averaged with the rows each learned since as weights, iterate and running mean alike;
-    the clock stands at all rows together, so that learning can go on. This is averaging of
-    iterates, not the model of one machine that saw all rows.
-
-    Parameters
-    ----------
-    states : sequence of dict
-        `state_` of online estimators with `solver_="primal"`, or `PrimalModel.state()`.
-    common : int, default=0
-        Rows they had in common at the start.
-
-    Raises
-    ------
-    ValueError
-        States of other kernels, tables or step rules; of the online solver; of dual coordinate
-        ascent.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lacunar import KarmaOnlineClassifier
-    >>> from lacunar.karma.solvers import average_states
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
-    >>> model = KarmaOnlineClassifier().partial_fit(X, y, classes=[0, 1])
-    >>> float(average_states([model.state_])["clock"][0])
-    200.0
+    the clock stands at all rows together, so that learning can go on. It is not the model of one
+    machine that saw all rows. ValueError for states of other kernels, tables or step rules, of the
+    online solver, or of dual coordinate ascent.
     """
     if not states:
         raise ValueError("states must hold at least one state; got none. Pass state_ of fitted models.")

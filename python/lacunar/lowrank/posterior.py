@@ -69,51 +69,17 @@ class Masking(NamedTuple):
 class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     """Rows x = mean + W a + noise with latent coordinates a of unit variance, learned by EM from what is observed.
 
-    Parameters
-    ----------
-    n_components : int or None, default=None
-        None is min(40, 0.8 p, n / 4), p - 1 for p <= 12 columns: more than needed, since the posterior shrinks what is
-        too much.
-    self_masking : bool, default=False
-        Whether an entry is missing with probability height exp(-(x - center)^2 / (2 variance)) of its own value,
-        learned by column: a missing entry then counts as an observation of `center` with noise of that variance.
-        Entries missing at random are the limit of a large variance.
-    max_iter : int, default=36
-        Steps of EM, each 1.8 times as long as EM's own. The first two thirds see at most 1,500 rows.
-    max_rows : int, default=4000
-        Rows that EM sees, drawn at random.
-    random_state : int, RandomState or None, default=None
-        Draws rows and the start. None is a fixed draw.
-    n_jobs : int, default=None
-        Threads; the result does not depend on it.
+    `n_components` None is min(40, 0.8 p, n / 4), p - 1 for p <= 12 columns: more than needed, since the posterior
+    shrinks what is too much. EM takes `max_iter` steps, each 1.8 times as long as its own, on `max_rows` rows drawn at
+    random; the first two thirds see at most 1,500. With `self_masking` an entry is missing with probability
+    `mask_height_` exp(-(x - `mask_center_`)^2 / (2 `mask_variance_`)) of its own value x, learned for the columns
+    `masked_` (p,), which have 30 observed and 30 missing entries: a missing entry then counts as an observation of the
+    centre with noise of that variance. Entries missing at random are the limit of a large variance. `mean_` (p,),
+    `components_` = W^T (k, p) and `noise_variance_` are the model. O(n p k^2 + n k^3) a step.
 
-    Attributes
-    ----------
-    mean_ : ndarray of shape (p,)
-    components_ : ndarray of shape (k, p)
-        W^T.
-    noise_variance_ : float
-    mask_height_, mask_center_, mask_variance_ : ndarrays of shape (p,)
-        The masking functions; None unless `self_masking`.
-    masked_ : ndarray of bool of shape (p,)
-        Columns with a masking function: those with 30 observed and 30 missing entries.
-    n_iter_ : int
-
-    Notes
-    -----
     Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999, with missing entries; the masking function
     is that of Le Morvan, Josse, Moreau, Scornet and Varoquaux, "NeuMiss networks", 2020, section 3.3 (proposition 3.2
-    gives the posterior). O(n p k^2 + n k^3) a step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lacunar.lowrank.posterior import LowRankPosterior
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 1)) @ rng.normal(size=(1, 6))
-    >>> seen = np.where(rng.random(X.shape) < 0.3, np.nan, X)
-    >>> bool(np.abs(LowRankPosterior(1).fit(seen).complete(seen) - X).max() < 0.2)
-    True
+    gives the posterior).
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -147,20 +113,8 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     def fit(
         self, Z: Floats, weight: Floats | None = None, start: LowRankPosterior | LowRankGaussian | None = None
     ) -> LowRankPosterior:
-        """Learn the model.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n, p)
-            Standardised columns, NaN where missing.
-        weight : ndarray of shape (n,), optional
-            A row of weight w counts as w equal rows.
-        start : LowRankPosterior or LowRankGaussian, optional
-            A fitted model of the same columns to start from: its rank is kept.
-
-        Returns
-        -------
-        self
+        """Learn from rows Z (n, p), standardised and NaN where missing, of which one of weight w counts as w equal rows;
+        from the fitted model `start` of the same columns, whose rank is kept, where there is one.
         """
         rng = generator(fixed_seed(self.random_state))
         drawn = rng.permutation(len(Z))[: self.max_rows]
@@ -440,33 +394,15 @@ def mask_loss(
 
 
 class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
-    """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact values of rows that are left out.
+    """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact values of rows that are left
+    out.
 
-    Features are posterior means of latent coordinates, these and the mask, or the completed row and the mask. Where
-    masks help to predict, a posterior with self-masking is learned as well and offers the same three.
-
-    Parameters
-    ----------
-    self_masking : "auto" or bool, default="auto"
-        Whether a posterior with self-masking is tried. "auto" does from 1,000 rows with 5 % of the entries missing, if
-        the mask lowers the error by half a percent.
-
-    Attributes
-    ----------
-    kind_ : {"latent", "latent and mask", "completed and mask"}
-    penalty_ : float
-    coef_ : ndarray of shape (features, q)
-    intercept_ : ndarray of shape (q,)
-    mask_columns_ : ndarray of bool of shape (p,)
-        Columns whose masks are features.
-    posterior_ : LowRankPosterior or None
-        The one with self-masking where it is used.
-    errors_ : dict
-        Mean squared error out of fold of every form that was tried.
-
-    Notes
-    -----
-    O(n f^2) for f features, and one factorisation for each penalty and fold.
+    Features are posterior means of latent coordinates, these and the mask, or the completed row and the mask (of the
+    columns `mask_columns_`): `kind_`. Where masks help to predict, a posterior with self-masking is learned as well,
+    offers the same three, and is `posterior_` where it is used. `self_masking` "auto" tries it from 1,000 rows with 5 %
+    of the entries missing on, if the mask lowers the error by half a percent. `errors_` has the mean squared error out
+    of fold of every form that was tried; `coef_` (features, q), `intercept_` (q,) and `penalty_` are the best. O(n f^2)
+    for f features, and one factorisation for each penalty and fold.
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -491,27 +427,12 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         deadline: float = np.inf,
         note: Callable[[str], None] | None = None,
     ) -> Floats:
-        """Fit, and predict the test rows of every cut by what it learns from.
+        """Fit to targets Y (n, q) of rows Z (n, p), standardised and NaN where missing, with a posterior fitted to rows
+        like these; predictions (tested rows, q), by ascending numbers of rows, of the test rows of every cut by what it
+        learns from. No row is tested twice.
 
-        Parameters
-        ----------
-        Z : ndarray of shape (n, p)
-            Standardised columns, NaN where missing.
-        Y : ndarray of shape (n, q)
-        cuts : sequence of (rows to learn from, rows to test on)
-            No row is tested twice.
-        posterior : LowRankPosterior
-            Fitted to rows like these.
-        weight : ndarray of shape (n,), optional
-        deadline : float, default=inf
-            A time of `time.perf_counter`: self-masking is not tried where it would take longer.
-        note : callable, optional
-            Called with a text that says so.
-
-        Returns
-        -------
-        oof : ndarray of shape (tested rows, q)
-            By ascending numbers of the rows.
+        Self-masking is not tried where it would end after the `deadline`, a time of `perf_counter`; `note` is called
+        with a text that says so.
         """
         missing = np.isnan(Z)
         share = missing.mean(axis=0)
