@@ -35,7 +35,6 @@ LEARN = {
     "learn_one",
     "restore",
     "merge",
-    "begin_at",
     "ask",
     "tell",
     "cancel",
@@ -45,7 +44,6 @@ LEARN = {
 }
 NOT_LEARNING = {
     ("TableModel", "fitted"): "gives the estimator",
-    ("OnlineModel", "begin_at"): "fills an engine that was made a line before",
 }
 X, Y = problem()
 OTHER, OTHER_Y = problem(seed=1, n=50, d=5)
@@ -121,17 +119,13 @@ def of_stream(make, y=None, other_y=None, **options):
     return begin, methods
 
 
-def of_steps(make, batch, y, other_y, **options):
-    """A stream of `of_stream` that learns rows one by one too, and goes on from a batch learner."""
+def of_steps(make, y, other_y, **options):
+    """A stream of `of_stream` that learns rows one by one too."""
     begin, methods = of_stream(make, y, other_y, **options)
     row = {0: 1.0, 3: -0.5}
     methods["learn_one"] = (
         call("learn_one", row, y[0]),
         [call("learn_one", {0: np.inf}, y[0]), call("learn_one", {99: 1.0}, y[0]), call("learn_one", row, None)],
-    )
-    methods["begin_at"] = (
-        lambda model: model.begin_at(batch.fit(OTHER, other_y)),
-        [call("begin_at", lowrank.POPCA(1).fit(X)), call("begin_at", batch)],
     )
     return begin, methods
 
@@ -268,19 +262,16 @@ CASES = {
     "KarmaRegressorCV": of_table(karma.KarmaRegressorCV, NUMBERS, OTHER_NUMBERS),
     "KarmaFeatures": of_table(karma.KarmaFeatures),
     "KarmaOnlineClassifier": of_steps(
-        lambda: karma.KarmaOnlineClassifier(random_state=0), karma.KarmaClassifier(loss="hinge"), Y, OTHER_Y, **CLASSES
+        lambda: karma.KarmaOnlineClassifier(random_state=0), Y, OTHER_Y, **CLASSES
     ),
     "KarmaOnlineRegressor": of_steps(
-        lambda: karma.KarmaOnlineRegressor(random_state=0), karma.KarmaRegressor(), NUMBERS, OTHER_NUMBERS
+        lambda: karma.KarmaOnlineRegressor(random_state=0), NUMBERS, OTHER_NUMBERS
     ),
     "PrintedKarmaClassifier": of_steps(
-        papers_of_karma.PrintedKarmaClassifier, karma.KarmaClassifier(loss="hinge"), Y, OTHER_Y, **CLASSES
+        papers_of_karma.PrintedKarmaClassifier, Y, OTHER_Y, **CLASSES
     ),
     "PrintedKarmaRegressor": of_steps(
-        lambda: papers_of_karma.PrintedKarmaRegressor(rho=1e4, loss="squared"),
-        karma.KarmaRegressor(),
-        NUMBERS,
-        OTHER_NUMBERS,
+        lambda: papers_of_karma.PrintedKarmaRegressor(rho=1e4, loss="squared"), NUMBERS, OTHER_NUMBERS
     ),
     "KernelSelection": of_selection(),
     "OnlineModel": of_engine(OnlineModel),

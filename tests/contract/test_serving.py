@@ -395,7 +395,6 @@ def test_every_public_method_takes_the_lock(cls):
         "ask",
         "cancel",
         "add",
-        "begin_at",
         "score_stream",
         "restore",
     }

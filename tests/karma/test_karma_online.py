@@ -6,15 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from reference.online import rate, slope
 from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.karma.steps import DivergedError
 from lacunar.observed import read_batches
-from lacunar.observed.columns import scale_columns
-from lacunar.observed.door import as_observed
 from lacunar.papers.karma import PrintedKarmaRegressor
 
 MODELS = [
@@ -116,62 +113,6 @@ def test_classes_are_settled_by_the_first_call():
         KarmaOnlineClassifier().partial_fit(X, y)
     three = KarmaOnlineClassifier(class_weight={"yes": 2.0}).partial_fit(X, y, classes=["maybe", "no", "yes"])
     assert three.decision_function(X).shape == (120, 3)
-
-
-STARTS = [
-    (KarmaOnlineRegressor(), {"C": 10}),
-    (KarmaOnlineClassifier(), {"tol": 1e-6}),
-    (KarmaOnlineClassifier(loss="logistic"), {"tol": 1e-6, "normalize": "cosine"}),
-]
-
-
-@pytest.mark.parametrize(("model", "options"), STARTS, ids=repr)
-def test_a_stream_goes_on_from_the_gram(model, options):
-    X, y = table(model)
-    kind = KarmaClassifier if is_classifier(model) else KarmaRegressor
-    exact = kind(loss=model.loss, solver="gram", **options).fit(X, y)
-    before, kept, coef = values(exact, X), exact.support_rows_, exact.dual_coef_
-    new, labels = table(model, seed=5)
-    going = copy.deepcopy(model).begin_at(exact)
-    np.testing.assert_allclose(values(going, X), before, rtol=1e-8, atol=1e-10)
-    rows = scale_columns(as_observed(new[:3]), going._columns())
-    going.partial_fit(new[:3], labels[:3])
-    assert (going.solver_, going.n_rows_seen_) == ("support", 123)
-    np.testing.assert_array_equal(values(exact, X), before)
-    # The slow twin: three literal steps on the rows behind the exact solution.
-    gram = exact.kernel_.gram(Observed.vstack([kept, rows]))
-    target = going._targets(labels[:3])[:, 0]
-    alpha, rho, mean = np.append(coef[:, 0], np.zeros(3)), 1 / (exact.C * 120), np.append(coef[:, 0], np.zeros(3))
-    for k, t in enumerate((121, 122, 123)):
-        at, previous = len(coef) + k, alpha
-        step = rate(model.loss, t, gram[at, at], rho, "theory", 0.1)
-        alpha = (1 - step * rho) * alpha
-        alpha[at] -= step * slope(model.loss, gram[at] @ previous, target[k])
-        mean = mean + (alpha - mean) * t / (t * (t + 1) / 2)
-    made = going._expansion(Observed.vstack([kept, rows]))[:, 0]
-    np.testing.assert_allclose(made, gram @ mean, rtol=1e-8, atol=1e-8 * np.abs(before).max())
-
-
-def test_a_stream_goes_on_from_the_table():
-    X, y = table(KarmaOnlineClassifier())
-    exact = KarmaClassifier(loss="hinge", solver="primal", random_state=0).fit(X, y)
-    before = values(exact, X)
-    going = KarmaOnlineClassifier().begin_at(exact)
-    np.testing.assert_array_equal(values(going, X), before)
-    going.partial_fit(X, y)
-    assert (going.solver_, going.n_rows_seen_) == ("primal", 240)
-    np.testing.assert_array_equal(values(exact, X), before)
-
-
-def test_a_stream_begins_at_models_of_its_own_kind_only():
-    X, y = table(KarmaOnlineClassifier())
-    for model in (KarmaClassifier().fit(X, y), KarmaRegressor().fit(X, np.arange(120.0))):
-        going = KarmaOnlineClassifier()
-        with pytest.raises(ValueError, match="must be a batch learner of the same task with loss='hinge'"):
-            going.begin_at(model)
-        assert not hasattr(going, "kernel_")
-    with pytest.raises(NotFittedError):
-        KarmaOnlineClassifier().begin_at(KarmaClassifier(loss="hinge"))
 
 
 def test_one_class_and_classes_that_never_come():

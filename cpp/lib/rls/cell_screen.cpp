@@ -142,9 +142,9 @@ void CellScreen::load_errors(const RowCode& row) {
                                  error_.data(), squares_.data());
 }
 
-// The square of the deviation of a row of m entries by Huber's proposal 2: the root of sum min(squares, u) = kClipped (m
-// - d) u, by Newton's steps, which fall from any u above it. Where most are cut they do not, and u is taken from all.
-// `all_below` says whether no square is more than the first u.
+// The square of the deviation of a row of m entries by Huber's proposal 2: the root of sum min(squares, u) = kClipped
+// (m - d) u, by Newton's steps, which fall from any u above it. Where most are cut they do not, and u is taken from
+// all. `all_below` says whether no square is more than the first u.
 double CellScreen::square_of(int m, double square, bool* all_below) {
   const double entries = kClipped * (m - d_);
   for (int step = 0; step < kMostScales; ++step) {

@@ -97,7 +97,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     n_support_ : ndarray of shape (k,)
         Kept rows of every class.
     state_ : dict
-        The weight table, from which `KarmaOnlineClassifier.begin_at` goes on.
+        The weight table.
     gap_ : float
         Relative duality gap reached, at the share of C where the fit ended; estimated from some
         2,000 rows where held-out rows ended it.

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context, is_classifier
+from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from lacunar._lock import WholeRows, changes, reads
 from lacunar._log import say
@@ -24,7 +23,6 @@ from lacunar.karma.base import (
     MEMORY,
     Engine,
     KarmaBase,
-    KarmaBatch,
     KarmaLabels,
     KarmaNumbers,
     penalty_unit,
@@ -208,55 +206,6 @@ class KarmaOnline(KarmaBase):
 
     def _mistakes(self, values: Floats, targets: Floats) -> int | None:
         return None
-
-    @changes
-    @all_or_nothing
-    def begin_at(self, model: KarmaBatch) -> Self:
-        """Begin a stream at a fitted batch learner: `partial_fit` goes on from its solution.
-
-        Parameters
-        ----------
-        model : KarmaClassifier or KarmaRegressor
-            Fitted, with the loss of this learner. Its solution counts as the mean of the iterates
-            of its rows. It is not changed.
-
-        Returns
-        -------
-        self
-            With the columns and the kernel of the model. After "gram" the kept rows are the stored
-            rows; after "primal" the stream goes on in a copy of the table, with the last iterate.
-
-        Raises
-        ------
-        ValueError
-            A model of another loss or task.
-        """
-        self._validate_params()
-        check_is_fitted(model)
-        if is_classifier(model) != is_classifier(self) or model.loss != self.loss:
-            raise ValueError(
-                f"model must be a batch learner of the same task with loss={self.loss!r}; got {model!r}. Fit one, or start with "
-                "partial_fit."
-            )
-        self._forget()
-        if is_classifier(self):
-            self.recent_ = np.empty((0, model._n_outputs() + 2))
-        columns_and_kernel = ("n_features_in_", "feature_names_in_", "mean_", "scale_", "observed_columns_", "kernel_")
-        for name in (*columns_and_kernel, "classes_", "intercept_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-        if model.solver_ == "primal":
-            refuse_loss("online", self.loss, type(self).__name__)
-            self.solver_ = "primal"
-            self._store(PrimalModel.from_state(model.state_))
-            return self
-        rows, coef, n_rows = model.support_rows_, model.dual_coef_, model.n_rows_seen_
-        self.solver_ = "support"
-        engine = self._engine_for("support", coef.shape[1], self.rho or 1 / (model.C * n_rows), dtype=rows.dtype)
-        assert isinstance(engine, OnlineModel)
-        engine.begin_at(rows, coef, n_rows)
-        self._store(engine)
-        return self
 
     def _fit_batches(self, batches: Iterable[Any], classes: Any) -> Self:
         """One pass over batches, starting afresh."""

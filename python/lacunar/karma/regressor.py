@@ -87,7 +87,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         The kept rows, standardised.
     n_support_ : int
     state_ : dict
-        The weight table, from which `KarmaOnlineRegressor.begin_at` goes on.
+        The weight table.
     gap_ : float
         Relative duality gap reached, at the share of C where the fit ended; estimated from some
         2,000 rows where held-out rows ended it.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lacunar._typing import Floats
-from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne
 from lacunar.kernels import KernelForm, RowSums, refuse_range
 from lacunar.observed import Observed
 from lacunar.observed.rules import Instance, Number, ObservedTable, Rule, check_parts, floats
@@ -71,13 +71,6 @@ class OnlineModel(AlgorithmOne):
     def lost(self) -> float:
         """Sum over dropped rows of |coef| sqrt(k(x, x)), each at the time it was dropped."""
         return float(self.clock[3])
-
-    def begin_at(self, rows: Observed, coef: Floats, t: int) -> None:
-        """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the
-        first t.
-        """
-        clock, total = clock_at(t, rho=self.rho, eta=self.eta, loss=self.loss, iterate=self.iterate)
-        self._restore(clock, rows.astype(self.dtype), coef / clock[1], -total * coef)
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""
