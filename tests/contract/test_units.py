@@ -97,7 +97,7 @@ def slack(model):
 
 
 @pytest.mark.parametrize(("model", "fit"), FITS, ids=lambda part: getattr(part, "__name__", repr(part)))
-@pytest.mark.parametrize(("a", "b"), [(1e-3, 0.0), (-1.0, 0.0), (1.0, 1e4), (1000.0, 1e4)])
+@pytest.mark.parametrize(("a", "b"), [(-1e-3, 0.0), (1000.0, 1e7)])
 def test_predictions_are_in_the_unit_of_y(model, fit, a, b):
     plain = plain_predictions(model, fit)
     np.testing.assert_allclose(predictions(model, fit, a, b), plain, rtol=0, atol=slack(model) * Y.std())

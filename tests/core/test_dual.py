@@ -166,8 +166,7 @@ def test_wrong_sizes_and_types_are_refused():
         solve_crammer_singer(K, np.arange(12), 3, upper)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("C", [0.1, 2.0])
+@pytest.mark.parametrize(("n_classes", "C"), [(2, 0.1), (3, 2.0), (5, 2.0)])
 def test_crammer_singer_matches_brute_force(n_classes, C):
     K, _, upper = make_problem(10)
     K64, label, upper = K.astype(float), np.random.default_rng(5).integers(n_classes, size=10), C * upper

@@ -165,8 +165,15 @@ def hostile():
 
 
 @pytest.mark.parametrize(("name", "Z"), list(hostile()), ids=lambda value: value if isinstance(value, str) else "")
-@pytest.mark.parametrize("completion", [None, complete])
-@pytest.mark.parametrize("full_rows", [3000, 8])
+@pytest.mark.parametrize(
+    ("completion", "full_rows"),
+    [
+        (None, 3000),
+        (complete, 8),
+        pytest.param(None, 8, marks=pytest.mark.slow),
+        pytest.param(complete, 3000, marks=pytest.mark.slow),
+    ],
+)
 def test_hostile_tables_give_numbers(name, Z, completion, full_rows):
     n = len(Z)
     rng = np.random.default_rng(1)

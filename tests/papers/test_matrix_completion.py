@@ -176,7 +176,7 @@ def of_the_array(kind):
 
 
 @every
-@pytest.mark.parametrize("container", [sp.csr_array, sp.coo_matrix, "observed", "float32"])
+@pytest.mark.parametrize("container", [sp.csr_array, "observed", "float32"])
 def test_format_and_dtype_do_not_matter(kind, container):
     X, y, expected = of_the_array(kind)
     if container == "float32":

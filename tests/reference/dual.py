@@ -72,5 +72,7 @@ def solve_multiclass(K, label, n_classes, upper, n_steps=2000):
     hot = np.eye(n_classes)[label]
     tau, step = np.zeros_like(hot), 1 / np.linalg.eigvalsh(K)[-1]
     for _ in range(n_steps):
-        tau = project_rows(tau - step * (K @ tau + 1 - hot), upper[:, None] * hot)
+        before, tau = tau, project_rows(tau - step * (K @ tau + 1 - hot), upper[:, None] * hot)
+        if np.abs(tau - before).max() < 1e-9:
+            break
     return tau

@@ -146,7 +146,7 @@ def coin_excess(m, k, rate, alpha):
     return alpha / 2 * np.sum(binom.pmf(np.arange(m + 1), m, rate / k) * chance)
 
 
-def margin_complexity(U, starts=6):
+def margin_complexity(U, starts=3):
     """Right-hand side of (2): the largest margin of unit vectors with the signs of U, by sequential quadratic programming."""
     (m, n), r = U.shape, sum(U.shape)
 
