@@ -39,7 +39,6 @@ _TABLE = np.dtype(
 _KEYS = {"shape", "dtype", "precision", "error", "labels", "weights", "n_blocks"}
 _MAX_HEADER = 2**16
 _ENTRIES, _ROWS = 2**20, 2**18  # of a block, but at least a row
-_KEPT = 6  # decoded blocks whose memory is used again: two ahead, one on its way, one learned from, two to spare
 _T = TypeVar("_T")
 _LABEL_KINDS = "biufU"
 _PATIENCE = 0.05  # seconds between two looks of a thread whether it is still wanted
@@ -252,13 +251,10 @@ class BlockFile:
 
     def blocks(self, first: int = 0) -> Iterator[Piece]:
         """Blocks from number `first` on, in order, through one private buffer."""
-        buffer, pool = (
-            np.empty(int(self.table["size"].max(initial=0)), np.uint8),
-            _BufferPool(self.table, self.header.dtype),
-        )
+        buffer = np.empty(int(self.table["size"].max(initial=0)), np.uint8)
         with self._reading() as stream:
             for number in range(first, len(self.table)):
-                piece = self._sound(self._block, stream, number, buffer, pool)
+                piece = self._sound(self._block, stream, number, buffer)
                 self._check_unchanged(stream)
                 yield piece
 
@@ -276,7 +272,7 @@ class BlockFile:
         data = _read(stream, int(entry["offset"]) + skipped, int(entry["size"]) - skipped)
         return self._with_rows(np.frombuffer(data, np.uint8), number)
 
-    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8], pool: _BufferPool) -> Piece:
+    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8]) -> Piece:
         entry = self.table[number]
         size, n_more = int(entry["size"]), int(entry["labels"] + entry["weights"])
         view = buffer[:size]
@@ -287,7 +283,12 @@ class BlockFile:
         if not known[number] and zlib.crc32(data.data) != entry["crc32"]:
             raise UnsoundError(f"block {number} does not match its checksum")
         known[number] = True
-        rows = pool.arrays(int(entry["rows"]), int(entry["entries"]))
+        n_entries = int(entry["entries"])
+        rows = (
+            np.empty(int(entry["rows"]) + 1, np.int64),
+            np.empty(n_entries, np.int32),
+            np.empty(n_entries, self.header.dtype),
+        )
         try:
             _core.decode_block(data, self.header.shape[1], *rows)
         except ValueError as error:
@@ -325,41 +326,6 @@ def _identity(stream: BinaryIO) -> tuple[int, ...]:
     status = os.fstat(stream.fileno())
     tail = np.frombuffer(_read(stream, max(status.st_size - _TAIL.itemsize, 0), _TAIL.itemsize), _TAIL)[0]
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, int(tail["crc32"])
-
-
-def _references(arrays: list[NDArray[Any]]) -> list[int]:
-    return [sys.getrefcount(array) for array in arrays]  # views of an array hold it
-
-
-# Of an array that only its list holds, counted by the same function, as interpreters differ: 3.14 borrows what it
-# loads.
-(_UNHELD,) = _references([np.empty(0)])
-
-
-class _BufferPool:
-    """Arrays to decode blocks into. An array that has no other reference left is used again, since fresh memory costs
-    page faults.
-    """
-
-    def __init__(self, table: NDArray[Any], dtype: np.dtype[Any]) -> None:
-        self._rows, self._entries = (int(table[name].max(initial=0)) for name in ("rows", "entries"))
-        self._dtype, self._buffers = dtype, list[list[NDArray[Any]]]()
-
-    def arrays(self, rows: int, entries: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-        """indptr, indices and values of a block of this size, to be written."""
-        if self._entries > 2 * _ENTRIES:  # of one row
-            return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, self._dtype)
-        free = next((buffers for buffers in self._buffers if _references(buffers) == 3 * [_UNHELD]), None)
-        if free is None:
-            kinds: list[tuple[int, Any]] = [
-                (self._rows + 1, np.int64),
-                (self._entries, np.int32),
-                (self._entries, self._dtype),
-            ]
-            free = [np.empty(size, kind) for size, kind in kinds]
-            self._buffers = [*self._buffers[1 - _KEPT :], free]
-        indptr, indices, values = free
-        return indptr[: rows + 1], indices[:entries], values[:entries]
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
