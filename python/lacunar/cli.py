@@ -442,9 +442,9 @@ def _model(path: str) -> TableModel:
         raise UserError(f"{path}: this is no model file. The model comes first: lacunar predict MODEL TABLE.")
     try:
         model = load_model(path)
-        if not isinstance(model, TableModel):
+        if not isinstance(model, TableModel) or not hasattr(model, "target_"):
             raise ValueError(f"{path!r} holds a {type(model).__name__}, not a model that `lacunar fit` wrote")
-        model.check()
+        model.fitted()  # a learner of another library is fitted again here
     except UserError:
         raise
     except ValueError as error:

@@ -132,7 +132,7 @@ def test_hostile_models(table, tmp_path, capsys):
     save_model(KarmaClassifier(), model)
     failing(["predict", str(model), table], 1, "holds a KarmaClassifier", capsys)
     save_model(TableModel(KarmaClassifier()), model)
-    failing(["predict", str(model), table], 1, "do not fit together", capsys)
+    failing(["predict", str(model), table], 1, "holds a TableModel, not a model", capsys)
     save_model(TableModel(KarmaClassifier()).fit(load_problem(table)), model)
     whole = model.read_bytes()
     model.write_bytes(whole[: len(whole) // 2])

@@ -180,7 +180,6 @@ def use(model: Any) -> None:
             model.transform(pd.DataFrame({name: [1.0, None] for name in names[:20]}))
             model.get_feature_names_out(), model.is_categorical_
     elif isinstance(model, TableModel):
-        model.check()
         names = model.encoder_.feature_names_in_[:2]
         model.predict(pd.DataFrame({names[0]: [1.0, np.nan], names[1]: ["x", None]}))
     elif hasattr(model, "begin"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -239,20 +238,6 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             )
         if not isinstance(seed, int) or not isinstance(vars(self).get("learner_"), str):
             raise ValueError("the model file names no learner or no seed")
-
-    def check(self) -> None:
-        """Try one row with nothing observed: parts of a file that do not fit together show here.
-        Raises ValueError.
-        """
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self.predict(pandas_module().DataFrame({self.encoder_.feature_names_in_[0]: [np.nan]}))
-            assert isinstance(self.target_, str)
-        except UserError:
-            raise
-        except Exception as error:
-            raise ValueError(f"the parts of the model do not fit together ({type(error).__name__}: {error})") from None
 
 
 def refuse_text_alone(problem: Problem) -> None:
