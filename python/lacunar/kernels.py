@@ -125,21 +125,10 @@ def karma_kernel(
         check_same_columns(x, y)
     gammas: list[float] = np.atleast_1d(np.asarray(gamma, dtype=np.float64)).tolist()
     check_kernel_options(gammas, count_scale, constant, indicators, normalize, method, degree, coef0)
-    reference = x if y is None else y
-    sums = RowSums.of(reference)
-    forms = [
-        KernelForm.from_sums(
-            sums,
-            gamma=g,
-            count_scale=count_scale,
-            constant=constant,
-            indicators=indicators,
-            normalize=normalize,
-            degree=degree,
-            coef0=coef0,
-        )
-        for g in gammas
-    ]
+    options: dict[str, Any] = {"constant": constant, "indicators": indicators, "degree": degree, "coef0": coef0}
+    options |= {"count_scale": count_scale, "normalize": normalize}
+    sums = RowSums.of(x if y is None else y)
+    forms = [KernelForm.from_sums(sums, gamma=g, **options) for g in gammas]
     grams = compute_grams(forms, x, y, float_dtype(dtype, x.dtype), n_jobs, method=method)
     return grams[0] if np.ndim(gamma) == 0 else grams
 

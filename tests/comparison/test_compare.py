@@ -82,7 +82,7 @@ def test_scores_are_those_of_the_folds(problem, n_jobs):
     assert other.half_width == pytest.approx(half_width(worse, 1 / 3), abs=1e-12)
     assert (best.mark, other.mark) == ("best", "")
     assert other.difference > other.half_width
-    assert np.nanmean(comparison.row_losses(0)) == pytest.approx(np.mean(wrong), abs=1e-12)
+    assert np.nanmean(comparison.rivals[0].row_losses(comparison.problem)) == pytest.approx(np.mean(wrong), abs=1e-12)
 
 
 def make_tree(seed):

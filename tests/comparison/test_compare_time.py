@@ -382,8 +382,8 @@ def test_a_large_table_is_compared_on_a_sample(options, rows, large, capsys):
     assert (large.y[both] == "rare").mean() == pytest.approx((large.y == "rare").mean(), abs=1.1 / rows)
     print_table(comparison)
     assert (f"Compared on {rows:,} of 30,000 rows" in capsys.readouterr().out) == (rows < 30_000)
-    assert np.isnan(comparison.row_losses(0)).sum() == 30_000 - rows
-    assert len(comparison.held_out(0)[0]) == 2 * rows
+    assert np.isnan(comparison.rivals[0].row_losses(comparison.problem)).sum() == 30_000 - rows
+    assert len(comparison.rivals[0].held_out(comparison.problem)[0]) == 2 * rows
 
 
 def test_seeds_draw_rows(large):

@@ -125,16 +125,6 @@ class Comparison:
         """Score of learner k on every split it finished."""
         return self.rivals[k].scores(metric or self.metric, self.problem)
 
-    def row_losses(self, k: int) -> NDArray[np.float64]:
-        """Mean loss of learner k on every row, over the repeats: wrong or not, or the squared
-        error; NaN where never tested.
-        """
-        return self.rivals[k].row_losses(self.problem)
-
-    def held_out(self, k: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
-        """Targets, predictions and probabilities of learner k on all test rows, one after another."""
-        return self.rivals[k].held_out(self.problem)
-
     def scores(self) -> list[Score]:
         """Best first; then those that were cut, and failed learners last."""
         table = {k: self.split_scores(k) for k, rival in enumerate(self.rivals) if rival.done and not rival.failure}
@@ -265,7 +255,7 @@ class Comparison:
     def _never_predicted(self, scores: list[Score]) -> list[str]:
         if not scores or not scores[0].ended or scores[0].learner.baseline:
             return []
-        predicted = set(self.held_out(self.best)[1].tolist())
+        predicted = set(self.rivals[self.best].held_out(self.problem)[1].tolist())
         never = [label for label in self.problem.classes if label not in predicted]
         if not never:
             return []

@@ -306,7 +306,13 @@ class _Text:
         """What to say of the first row that is longer or shorter than the one at the top."""
         with self.lines() as file:
             odd = misfits(file, self.sep, len(self.first.cells))
-        return no_table(self.source, self.first, odd[0], self.sep) if odd else None
+        if not odd:
+            return None
+        row, first = odd[0], self.first
+        return UserError(
+            f"{self.source}: line {row.line} has {counted(len(row.cells), 'cell')} ({cut(', '.join(row.cells))!r}) and the first row, on line "
+            f"{first.line}, has {len(first.cells)}. {remedy(self.sep)}"
+        )
 
     def short_rows(self) -> list[str]:
         """A warning of rows that end early."""
@@ -671,8 +677,11 @@ def rows_of(lines: Iterable[str], sep: str) -> Iterator[Row]:
         )
 
 
-def separator_of(head: str, *, whole: bool) -> str | None:
-    """Of those that cut all first lines into as many cells, the one with most cells; without `whole` the last line may be cut."""
+def likeliest_separator(head: str, *, whole: bool) -> str:
+    """Of those that cut all first lines into as many cells, the one with most cells; without `whole` the last line may be cut.
+
+    Where there is none, the commonest mark in the first line.
+    """
     widths_of = {}
     for sep in _SEPARATORS:
         try:
@@ -687,13 +696,9 @@ def separator_of(head: str, *, whole: bool) -> str | None:
             widths_of[sep] = widths[0]
     if r"\s+" in widths_of and len(widths_of) > 1:
         del widths_of[r"\s+"]  # blanks inside cells
-    return max(widths_of, key=lambda sep: widths_of[sep]) if widths_of else None
-
-
-def likeliest_separator(head: str, *, whole: bool) -> str:
-    """The separator of the first lines; where they leave it open, the commonest mark in the first."""
-    first = head.splitlines()[0] if head.strip() else ""
-    return separator_of(head, whole=whole) or max(",;\t|", key=first.count)
+    if widths_of:
+        return max(widths_of, key=lambda sep: widths_of[sep])
+    return max(",;\t|", key=(head.splitlines()[0] if head.strip() else "").count)
 
 
 def filtered(path: Path, encoding: str, skip_rows: int, comment: str | None) -> io.StringIO:
@@ -736,14 +741,6 @@ def misfits(lines: Iterable[str], sep: str, width: int) -> list[Row]:
         return [row for row in rows_of(lines, sep) if any(row.cells) and len(row.cells) != width]
     except csv.Error:
         return []
-
-
-def no_table(source: str, first: Row, odd: Row, sep: str) -> UserError:
-    """What to say of text whose rows differ in length, with the way on."""
-    return UserError(
-        f"{source}: line {odd.line} has {counted(len(odd.cells), 'cell')} ({cut(', '.join(odd.cells))!r}) and the first row, on line "
-        f"{first.line}, has {len(first.cells)}. {remedy(sep)}"
-    )
 
 
 def remedy(sep: str) -> str:

@@ -236,7 +236,9 @@ def _by_missing(results: Results) -> str | None:
     if np.ptp(gone) == 0:
         return None
     d = results.problem.frame.shape[1]
-    losses = {score.learner.name: results.comparison.row_losses(k) for score, k in results.drawn()}
+    losses = {
+        score.learner.name: results.comparison.rivals[k].row_losses(results.problem) for score, k in results.drawn()
+    }
     measure = "error rate" if results.problem.task == "classification" else "RMSE"
     display = CoverageDisplay(
         1 - gone / d, losses, measure, strong=[s.learner.name for s in results.scores if s.learner.ours]
@@ -279,7 +281,7 @@ def _calibration(results: Results) -> str | None:
     rows: list[list[str]] = []
     ax.plot([0, 1], [0, 1], color="#52606d", linewidth=0.8, linestyle="--")
     for score, k in results.drawn():
-        y, _, proba = results.comparison.held_out(k)
+        y, _, proba = results.comparison.rivals[k].held_out(results.problem)
         if proba is None:
             continue
         top = proba.argmax(axis=1)
@@ -303,7 +305,7 @@ def _calibration(results: Results) -> str | None:
 def _residuals(results: Results) -> str | None:
     from sklearn.metrics import PredictionErrorDisplay
 
-    y, predicted, _ = results.comparison.held_out(results.comparison.best)
+    y, predicted, _ = results.comparison.rivals[results.comparison.best].held_out(results.problem)
     display = PredictionErrorDisplay.from_predictions(
         y, predicted, kind="residual_vs_predicted", subsample=1000, random_state=0, ax=_axes(3.8), scatter_kwargs={"alpha": 0.5, "s": 12, "color": "#0b7a75"}
     )  # fmt: skip
@@ -458,7 +460,7 @@ def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
     """Heading and rows of a table: rows, recall and precision of every class."""
     if comparison.problem.task != "classification":
         return None
-    y, predicted, _ = comparison.held_out(comparison.best)
+    y, predicted, _ = comparison.rivals[comparison.best].held_out(comparison.problem)
     by_rows = sorted(comparison.problem.classes, key=lambda label: -int(np.sum(comparison.problem.y == label)))
     classes = by_rows[:_CLASSES]
     precision, recall, _, _ = precision_recall_fscore_support(y, predicted, labels=classes, zero_division=np.nan)

@@ -72,7 +72,7 @@ def evaluate(
     fit_limit: float | None = None,
     max_rows: int | None = None,
     started: float | None = None,
-    on_start: Callable[[int, int, float | None], None] | None = None,
+    on_start: Callable[[int, int], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
     keep_interrupted: bool = False,
 ) -> Comparison:
@@ -97,8 +97,7 @@ def evaluate(
     started : float, optional
         When the clock of `time_limit` began, by `time.perf_counter`; now by default.
     on_start : callable, optional
-        Called before each fit with the numbers of learner and split, and the seconds left, where
-        they can be told.
+        Called before each fit with the numbers of learner and split, where one process fits them.
     on_run : callable, optional
         Called after each run.
     keep_interrupted : bool, default=False
@@ -167,7 +166,7 @@ class Schedule:
     limit: float | None
     fit_limit: float | None
     started: float
-    on_start: Callable[[int, int, float | None], None] | None = None
+    on_start: Callable[[int, int], None] | None = None
     on_run: Callable[[Run], None] | None = None
 
     def __post_init__(self) -> None:
@@ -235,7 +234,7 @@ class Schedule:
         if self._obeys(rival):
             rival.told = self._told(rival, max(self.comparison.folds - split, 1))
         if self.on_start is not None and self.n_jobs == 1:
-            self.on_start(k, split, self._forecast(split))
+            self.on_start(k, split)
         comparison, until = self.comparison, time() + self._seconds_left()
         return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.told, until
 
@@ -293,12 +292,6 @@ class Schedule:
         """Seconds of one split of these learners: processes share the sum, and none is shorter than the longest fit."""
         seconds = [self._planned(rival) for rival in rivals]
         return max(sum(seconds) / self.processes, max(seconds, default=0.0))
-
-    def _forecast(self, split: int) -> float | None:
-        """Seconds until the comparison ends: at most the limit, and from the second split on by what fits took."""
-        if split == 0:
-            return None if self.limit is None else self._seconds_left()
-        return min(self._seconds_left(), (len(self.comparison.splits) - split) * self._span(self._going()))
 
     # -- who leaves -----------------------------------------------------------------------------------------------------
 

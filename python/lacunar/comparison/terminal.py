@@ -1,4 +1,4 @@
-"""`compare` from Python and from the shell: a line on which learner runs and how long it will take, and the table of scores."""
+"""`compare` from Python and from the shell: a line on which learner runs, and the table of scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, validate_params
 
 from lacunar._random import fixed_seed
 from lacunar.comparison.cells import UserError, counted, cut, visible
@@ -19,11 +19,11 @@ from lacunar.comparison.learners import Learner, learner_named, learners, of_the
 from lacunar.comparison.problem import Problem, load_problem
 from lacunar.comparison.rival import Run
 from lacunar.comparison.schedule import evaluate
-from lacunar.comparison.words import cells, duration, headings, summary
+from lacunar.comparison.words import cells, headings, summary
 from lacunar.learner.folds import repeats as repeats_in
 
 TIME_LIMIT = 120.0  # seconds
-_NUMBERS: dict[str, Any] = {
+_NUMBERS = {
     "folds": [Interval(Integral, 2, None, closed="left")],
     "repeats": [Interval(Integral, 1, None, closed="left")],
     "time_limit": [Interval(Real, 0, None, closed="left"), None],
@@ -31,10 +31,11 @@ _NUMBERS: dict[str, Any] = {
     "max_rows": [Interval(Integral, 0, None, closed="left"), None],
     "random_state": [Interval(Integral, 0, 2**32 - 1, closed="both"), None],
 }
-_Start = Callable[[int, int, float | None], None]
+_Start = Callable[[int, int], None]
 _Done = Callable[[Run], None]
 
 
+@validate_params(_NUMBERS, prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
 def compare(
     data: Any = None,
     target: Any = None,
@@ -143,15 +144,6 @@ def compare(
     [False, True]
     """
     started = perf_counter()
-    numbers = {
-        "folds": folds,
-        "repeats": repeats,
-        "time_limit": time_limit,
-        "fit_limit": fit_limit,
-        "max_rows": max_rows,
-        "random_state": random_state,
-    }
-    validate_parameter_constraints(_NUMBERS, numbers, caller_name="compare")
     only = names_of(learner, "learner")
     problem = load_problem(data, target, task, drop=drop, use=use, groups=groups, time=time, **how)
     if verbose:
@@ -226,19 +218,13 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = [
-        BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), TextColumn("{task.fields[left]}", markup=False)
-    ]  # fmt: skip
+    columns = BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     finished: Counter[int] = Counter()  # runs of every split
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=len(competitors) * n_splits, left="")
+        task = bar.add_task("", total=len(competitors) * n_splits)
 
-        def start(k: int, s: int, seconds_left: float | None) -> None:
-            limit = "at most " if s == 0 else "about "
-            bar.update(
-                task, left="" if seconds_left is None else f"{limit}{duration(seconds_left)} left",
-                description=f"{visible(competitors[k].name)}, fold {s + 1} of {n_splits}",
-            )  # fmt: skip
+        def start(k: int, s: int) -> None:
+            bar.update(task, description=f"{visible(competitors[k].name)}, fold {s + 1} of {n_splits}")
 
         def done(run: Run) -> None:
             finished[run.split] += 1

@@ -70,8 +70,3 @@ def cells(comparison: Comparison, score: Score) -> list[str]:
 def seconds(value: float) -> str:
     """A time a person reads at a glance."""
     return "" if np.isnan(value) else f"{1000 * value:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
-
-
-def duration(value: float) -> str:
-    """Minutes and seconds."""
-    return f"{int(value) // 60}:{int(value) % 60:02d}"

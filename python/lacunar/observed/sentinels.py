@@ -15,18 +15,8 @@ from lacunar._log import warn_user
 __all__ = ["Sentinel", "sentinels_of"]
 
 _NINES = [float("9" * k) for k in range(1, 8)]
-_COMPANIONS = [
-    8.0,
-    88.0,
-    888.0,
-    8888.0,
-    98.0,
-    998.0,
-    9998.0,
-    97.0,
-    997.0,
-    9997.0,
-]  # other reasons of the same code book
+# Other reasons of the same code book.
+_COMPANIONS = [8.0, 88.0, 888.0, 8888.0, 98.0, 998.0, 9998.0, 97.0, 997.0, 9997.0]
 _BROKEN = [99.9, 999.9, 9999.9, 99.99, 999.99, 9999.99]
 _POSITIVE = [value for value in (*_NINES, *_COMPANIONS, *_BROKEN) if value > 9]  # 8 and 9 are ordinary numbers
 _NEGATIVE = [-value for value in (1.0, *_NINES, *_COMPANIONS, *_BROKEN, 999.25)]

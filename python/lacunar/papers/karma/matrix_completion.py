@@ -790,8 +790,6 @@ def cores(*matrices: Factored) -> list[Floats]:
 class Moved:
     """Z - step * gradient: low rank, sparse on the features and dense in the last few columns; never written out."""
 
-    _schema: ClassVar[dict[str, Rule]] = {**_MatrixCompletion._schema, "classes_": LABELS}
-
     def __init__(self, base: Factored, rows: Observed, entries: Floats, block: Floats) -> None:
         """`entries` (nnz,) and `block` (n, e) are what is added to `base`."""
         self.base, self.block = base, block
