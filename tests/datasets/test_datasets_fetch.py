@@ -261,7 +261,6 @@ def test_sets_without_download_say_so(home):
     with pytest.raises(FileNotFoundError, match=r"books \(Ziegler.*local copy only.*LACUNAR_DATA"):
         fetch_dataset("books")
     assert "books" in dataset_names()
-    assert "books" not in dataset_names(downloadable=True)
 
 
 def test_unknown_names(home):

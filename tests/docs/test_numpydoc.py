@@ -52,7 +52,6 @@ RECORDS = {  # fields are explained as attributes, or by the summary: nobody but
     "lacunar.observed.Columns",
     "lacunar.uncertainty.Measurement",
     "lacunar.uncertainty.MissingnessReport",
-    "lacunar.observed.Summary",
     "lacunar.observed.Triplets",
     "lacunar.lowrank.PairSums",
 }

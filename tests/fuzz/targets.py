@@ -58,7 +58,7 @@ def use_observed(tables: list[Observed]) -> None:
         table[::-1]
         list(table.iter_batches(3 + table.shape[0] // 10))
         if table.shape[1] < 10_000:
-            table.describe(), table.columns
+            table.columns  # noqa: B018
             if table.shape[0] * table.shape[1] < 100_000:
                 table.to_dense()
 

@@ -27,13 +27,8 @@ SECONDS = 60  # without an answer from a publisher
 MAX_ANSWER = 64 * 2**20  # bytes; the largest set has 6 MB
 
 
-def dataset_names(*, downloadable: bool = False) -> list[str]:
+def dataset_names() -> list[str]:
     """Names that `fetch_dataset` knows.
-
-    Parameters
-    ----------
-    downloadable : bool, default=False
-        Only those that it downloads; the others are read from a local copy.
 
     Returns
     -------
@@ -42,10 +37,10 @@ def dataset_names(*, downloadable: bool = False) -> list[str]:
     Examples
     --------
     >>> from lacunar.datasets import dataset_names
-    >>> dataset_names(downloadable=True)[:3]
+    >>> dataset_names()[:3]
     ['mammographic', 'cleveland', 'dermatology']
     """
-    return [name for name, source in SETS.items() if source.urls or not downloadable]
+    return list(SETS)
 
 
 def fetch_dataset(

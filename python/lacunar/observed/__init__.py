@@ -8,14 +8,13 @@ targets, `rules` those of what a model file says.
 from lacunar.observed.batches import Triplets, read_batches, read_svmlight
 from lacunar.observed.build import Lists
 from lacunar.observed.stored import ObservedFile, write_batches
-from lacunar.observed.table import Columns, Observed, Summary
+from lacunar.observed.table import Columns, Observed
 
 __all__ = [
     "Columns",
     "Lists",
     "Observed",
     "ObservedFile",
-    "Summary",
     "Triplets",
     "read_batches",
     "read_svmlight",

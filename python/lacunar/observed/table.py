@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -44,34 +43,6 @@ class Columns(NamedTuple):
     indptr: NDArray[np.int64]
     rows: NDArray[np.int64]
     positions: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What `Observed.describe` finds; counts are numbers of entries, rows or columns."""
-
-    n_rows: int
-    n_columns: int
-    n_observed: int
-    observed_zeros: int
-    empty_rows: int
-    empty_columns: int
-    fewest_per_row: int
-    median_per_row: float
-    most_per_row: int
-
-    @property
-    def density(self) -> float:
-        """Share of the cells that is observed."""
-        return self.n_observed / max(self.n_rows * self.n_columns, 1)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_rows} rows x {self.n_columns} columns, {self.n_observed} observed ({self.density:.2%} of the "
-            f"cells)\nobserved zeros: {self.observed_zeros}\nrows without any entry: {self.empty_rows}, columns "
-            f"without any entry: {self.empty_columns}\nobserved per row: {self.fewest_per_row} to {self.most_per_row}, "
-            f"median {self.median_per_row:g}"
-        )
 
 
 class Observed:
@@ -489,27 +460,6 @@ class Observed:
     def columns(self) -> Columns:
         """The entries by column, computed on first use in O(nnz + d) and kept."""
         return self._columns
-
-    def describe(self) -> Summary:
-        """Count observed entries, stored zeros, empty rows and empty columns. O(nnz + n + d).
-
-        Returns
-        -------
-        summary : Summary
-        """
-        counts = self.row_counts
-        per_column = np.bincount(self.indices, minlength=self.shape[1])
-        return Summary(
-            n_rows=self.shape[0],
-            n_columns=self.shape[1],
-            n_observed=self.nnz,
-            observed_zeros=int(np.count_nonzero(self.values == 0)),
-            empty_rows=int(np.count_nonzero(counts == 0)),
-            empty_columns=int(np.count_nonzero(per_column == 0)),
-            fewest_per_row=int(counts.min()) if counts.size else 0,
-            median_per_row=float(np.median(counts)) if counts.size else 0.0,
-            most_per_row=int(counts.max(initial=0)),
-        )
 
     def __repr__(self) -> str:
         share = self.nnz / max(self.shape[0] * self.shape[1], 1)
