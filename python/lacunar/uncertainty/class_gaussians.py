@@ -87,10 +87,9 @@ class ClassGaussians(TakesMissing):
 
     def gaussians(self) -> list[Gaussian]:
         """The classes' means (d,) and covariances (d, d) of standardised columns."""
-        of_classes = np.broadcast_to(
-            self.class_covariances_, (len(self.class_means_), *self.class_covariances_.shape[1:])
-        )
-        return [Gaussian(mean, covariance) for mean, covariance in zip(self.class_means_, of_classes, strict=True)]
+        shape = len(self.class_means_), *self.class_covariances_.shape[1:]
+        of_classes = np.broadcast_to(self.class_covariances_, shape)
+        return [Gaussian(*parts) for parts in zip(self.class_means_, of_classes, strict=True)]
 
     def log_proba(self, X: Any) -> Floats:
         """Log probabilities of the classes (m, c)."""
@@ -210,10 +209,8 @@ def _mixture(Z: Floats, gaussians: list[Gaussian], log_shares: Floats) -> ClassM
     (m, d), c, missing = Z.shape, len(gaussians), np.isnan(Z)
     logs, mean, variance = np.tile(log_shares, (m, 1)), np.zeros((m, d, c)), np.zeros((m, d, c))
     for k, model in enumerate(gaussians):
-        deviation, log_volume = (
-            np.where(missing, 0.0, Z - model.mean),
-            np.full(m, np.linalg.slogdet(model.covariance)[1]),
-        )
+        deviation = np.where(missing, 0.0, Z - model.mean)
+        log_volume = np.full(m, np.linalg.slogdet(model.covariance)[1])
         for group in conditionals(Z, model):
             rows, columns = group.rows[:, None], group.columns[group.own]
             mean[rows, columns, k] = group.mean
@@ -230,9 +227,8 @@ def _mixture(Z: Floats, gaussians: list[Gaussian], log_shares: Floats) -> ClassM
 def information(mixture: ClassMixture, missing: Bools) -> Floats:
     """Mutual information (m, d) of the class and each missing entry, in nats; 0 where the entry is known."""
     values, (rows, columns) = np.zeros(missing.shape), np.nonzero(missing)
-    values[rows, columns] = np.concatenate(
-        [np.zeros(0), *(_entry_information(*part) for part in _entries(mixture, rows, columns))]
-    )
+    parts = [_entry_information(*part) for part in _entries(mixture, rows, columns)]
+    values[rows, columns] = np.concatenate([np.zeros(0), *parts])
     return values
 
 

@@ -257,11 +257,26 @@ def drawn_to(usual: Floats, unseen: Floats, novelty: Floats) -> Floats:
     return usual
 
 
-def intervals_at(levels: Floats, end: End) -> Floats:
+def even_interval(level: float, end: End) -> Floats:
+    """Lower and upper ends (m, 2), as far from the prediction."""
+    return np.column_stack([end(level, "both", side) for side in (-1, 1)])
+
+
+def skewed_interval(level: float, end: End) -> Floats:
+    """Lower and upper ends (m, 2): each tail misses half of what may be missed. Where rows are too few for a tail of its
+    own, both ends are as far from the prediction.
+    """
+    inner = (1 + level) / 2
+    ends = np.column_stack([end(inner, "lower", -1), end(inner, "upper", 1)])
+    finite = np.isfinite(ends).all(axis=1)
+    if not finite.all():
+        ends[~finite] = even_interval(level, end)[~finite]
+    return ends
+
+
+def intervals_at(levels: Floats, end: End, interval: Callable[[float, End], Floats] = even_interval) -> Floats:
     """Lower and upper ends, (m, k, 2), or (m, 2) of one level."""
-    intervals = np.stack(
-        [np.column_stack([end(level, "both", side) for side in (-1, 1)]) for level in levels.ravel()], axis=1
-    )
+    intervals = np.stack([interval(level, end) for level in levels.ravel()], axis=1)
     return intervals if levels.ndim else intervals[:, 0]
 
 
@@ -269,24 +284,6 @@ def interval_scores(low: Floats, high: Floats, y: Floats, level: float) -> Float
     """Widths plus 2 / (1 - level) times how far outside a target is (n,): least on average for the true quantiles."""
     outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     return np.asarray(high - low + outside * (2 / (1 - level)))
-
-
-def skewed_intervals_at(levels: Floats, end: End) -> Floats:
-    """Lower and upper ends, (m, k, 2), or (m, 2) of one level: each tail misses half of what may be missed.
-
-    Where rows are too few for a tail of its own, both ends are as far from the prediction.
-    """
-    intervals = np.stack([_skewed_interval(level, end) for level in levels.ravel()], axis=1)
-    return intervals if levels.ndim else intervals[:, 0]
-
-
-def _skewed_interval(level: float, end: End) -> Floats:
-    inner = (1 + level) / 2
-    ends = np.column_stack([end(inner, "lower", -1), end(inner, "upper", 1)])
-    finite = np.isfinite(ends).all(axis=1)
-    if not finite.all():
-        ends[~finite] = np.column_stack([end(level, "both", side) for side in (-1, 1)])[~finite]
-    return ends
 
 
 def quantiles_at(levels: Floats, end: End) -> Floats:

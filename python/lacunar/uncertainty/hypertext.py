@@ -39,10 +39,11 @@ def section(title: str, text: str, *parts: str) -> str:
     return f"<section><h2>{shown(title)}</h2><p>{shown(text)}</p>{''.join(parts)}</section>"
 
 
-def text_table(caption: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of text, of which the first cell of a row names it."""
+def text_table(caption: str, heading: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0) -> str:
+    """A table of text, of which the first cell of a row names it, and cell number `words` holds words, which may wrap."""
+    tags = ['<td class="words">' if k == words else "<td>" for k in range(1, len(heading))]
     return table_of(caption, heading, [
-        f'<tr>{row_name(cut(first))}{"".join(f"<td>{shown(cell)}</td>" for cell in others)}</tr>'
+        f'<tr>{row_name(cut(first))}{"".join(f"{tag}{shown(cell)}</td>" for tag, cell in zip(tags, others, strict=True))}</tr>'
         for first, *others in rows
     ])  # fmt: skip
 

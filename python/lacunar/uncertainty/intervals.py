@@ -30,10 +30,11 @@ from lacunar.uncertainty.conformal import (
     Tail,
     check_levels,
     interval_scores,
+    intervals_at,
     lowest_ends,
     quantiles_at,
     quantiles_of_rows,
-    skewed_intervals_at,
+    skewed_interval,
     warn_of_infinite,
 )
 from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
@@ -346,7 +347,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         n = len(mean) if self.masks == "any" else len(y)
         own = None if weights is None else np.tile(weights, n // len(y))
         ends = self._around(mean[:n], sigma[:n], n_missing[:n], own)
-        low, high = skewed_intervals_at(np.array(self.level), ends).T
+        low, high = skewed_interval(self.level, ends).T
         scores = interval_scores(low, high, np.tile(y, n // len(y)), self.level)
         return scores if own is None else scores * own
 
@@ -414,7 +415,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             says.
         """
         levels = check_levels(self.level if level is None else level)
-        intervals = skewed_intervals_at(levels, self._ends(X, likelihood_ratio))
+        intervals = intervals_at(levels, self._ends(X, likelihood_ratio), skewed_interval)
         warn_of_infinite(intervals, levels, self._n_scores, two_tails=True)
         return intervals
 

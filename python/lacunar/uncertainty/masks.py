@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from lacunar._log import warn_user
 from lacunar._typing import Bools, Floats, Ints
@@ -47,15 +52,10 @@ def _in_pandas(X: Any) -> Any:
     return frame.to_pandas() if any(dtype.base_type() in no_numbers for dtype in frame.schema.values()) else X
 
 
-def missing_of(rows: Any) -> Bools:
-    """Where entries are missing (n, d)."""
-    mask: Bools = np.asarray(rows.isna() if hasattr(rows, "isna") else np.isnan(rows))
-    return mask
-
-
 def count_missing(rows: Any) -> Floats:
     """Numbers of missing entries (n,)."""
-    return np.asarray(missing_of(rows).sum(axis=1), dtype=np.float64)
+    missing = rows.isna() if hasattr(rows, "isna") else np.isnan(rows)
+    return np.asarray(missing.sum(axis=1), dtype=np.float64)
 
 
 def with_hidden(rows: Any, hidden: Bools) -> Any:

@@ -175,10 +175,7 @@ def target_numbers(y: Any) -> Floats:
 
 def little_test(table: Floats) -> tuple[float, int, float, int]:
     """Little's d^2, its degrees of freedom, p, and the number of patterns; constant columns take no part."""
-    spread = np.nanmax(np.where(np.isnan(table), -np.inf, table), axis=0) > np.nanmin(
-        np.where(np.isnan(table), np.inf, table), axis=0
-    )
-    varying = table[:, spread]
+    varying = table[:, _quiet(np.nanmax, table) > _quiet(np.nanmin, table)]
     varying = varying[~np.isnan(varying).all(axis=1)]
     seen = ~np.isnan(varying)
     patterns, own = np.unique(seen, axis=0, return_inverse=True)
@@ -186,8 +183,7 @@ def little_test(table: Floats) -> tuple[float, int, float, int]:
     if df <= 0:
         return 0.0, 0, float("nan"), len(patterns)
     center, scale = np.nanmean(varying, axis=0), np.nanstd(varying, axis=0)
-    Z = (varying - center) / scale
-    p = Z.shape[1]
+    Z, p = (varying - center) / scale, varying.shape[1]
     model, _ = fit_gaussian(Z, Gaussian(np.zeros(p), np.eye(p)), _SHRINKAGE, _STEPS, _TOLERANCE)
     total = 0.0
     for k, pattern in enumerate(patterns):
@@ -207,24 +203,18 @@ def _mask_auc(
     table: Floats, indicators: Indicators, tested: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
-    auc, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    auc, p = np.full((2, table.shape[1]), np.nan)
     Z = np.where(missing, 0.0, _standardised(table))
     levels = np.nan_to_num(_standardised(indicators.table))
     for j in tested:
         others = np.arange(table.shape[1]) != j
-        inputs = np.column_stack(
-            [Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)], levels[:, indicators.source != j]]
-        )
+        masks = missing[:, others & missing.any(axis=0)]
+        inputs = np.column_stack([Z[:, others], masks, levels[:, indicators.source != j]])
         if not inputs.shape[1]:
             continue
         split = StratifiedKFold(_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
-        scores = cross_val_predict(
-            LogisticRegression(C=_C, max_iter=1000),
-            _turned(inputs),
-            missing[:, j],
-            cv=split,
-            method="decision_function",
-        )
+        model = LogisticRegression(C=_C, max_iter=1000)
+        scores = cross_val_predict(model, _turned(inputs), missing[:, j], cv=split, method="decision_function")
         test = mannwhitneyu(scores[missing[:, j]], scores[~missing[:, j]], alternative="greater")
         auc[j], p[j] = test.statistic / (missing[:, j].sum() * (~missing[:, j]).sum()), test.pvalue
     return auc, holm(p)
@@ -234,17 +224,12 @@ def _turned(inputs: Floats) -> Floats:
     """Inputs (n, q) as at most n columns, by QR: a regression with a penalty on the sum of squares predicts the same, in
     less time.
     """
-    if inputs.shape[1] <= len(inputs):
-        return inputs
-    _, triangle = np.linalg.qr(inputs.T)
-    turned: Floats = triangle.T
-    return turned
+    return inputs if inputs.shape[1] <= len(inputs) else np.asarray(np.linalg.qr(inputs.T)[1].T)
 
 
 def _standardised(table: Floats) -> Floats:
     scale = np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
-    standardised: Floats = (table - _quiet(np.nanmean, table)) / scale
-    return standardised
+    return np.asarray((table - _quiet(np.nanmean, table)) / scale)
 
 
 def _quiet(mean: Any, table: Floats) -> Floats:
@@ -260,7 +245,7 @@ def _target_shift(
 ) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
     inputs = np.hstack([table, indicators.table])
-    shift, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    shift, p = np.full((2, table.shape[1]), np.nan)
     residuals = np.empty(len(target))
     model = GaussianRegressor(warm_start=True).fit(inputs, target)
     for outside in np.array_split(rng.permutation(len(target)), min(_FOLDS, len(target))):
@@ -292,8 +277,7 @@ def _sensitivity(table: Floats, target: Floats, deltas: Floats) -> Floats:
 
     def predicted(rows: Floats) -> Floats:
         away = rows - rows.mean(axis=0)
-        fitted: Floats = away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y)
-        return fitted
+        return np.asarray(away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y))
 
     usual, changes = predicted(completed), np.zeros((p, len(deltas)))
     for j in np.flatnonzero(missing.any(axis=0)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,19 +155,31 @@ class MissingnessReport:
         order = np.argsort(-self.share, kind="stable")
         return order[self.share[order] > 0]
 
+    def _of_columns(
+        self,
+        title: str,
+        text: str,
+        heading: list[str],
+        order: Ints,
+        note: str,
+        cells: Callable[[int], list[str]],
+        words: int = 0,
+    ) -> str:
+        """A section with a table of which every row is one of the columns in `order`; nothing where there are none."""
+        rows = [[str(self.columns[j]), *cells(j)] for j in order[:_COLUMNS].tolist()]
+        caption = _shown_of(len(rows), len(order), "column", note)
+        return hypertext.section(title, text, hypertext.text_table(caption, heading, rows, words)) if rows else ""
+
     def _by_column(self) -> str:
-        order = self._most_missing()
-        if not len(order):
-            return hypertext.section("Nothing is missing", "Every entry of the table is there.")
-        n = int(self.pattern_rows.sum())
-        rows = [
-            [str(self.columns[j]), _percent(self.share[j]), f"{round(n * self.share[j]):,}"] for j in order[:_COLUMNS]
-        ]
-        caption = _shown_of(len(rows), len(order), "column", "most missing first")
+        n, order = int(self.pattern_rows.sum()), self._most_missing()
         text = "A small p of Little's test says that entries are not missing completely at random (MCAR); a large one shows nothing."
-        return hypertext.section(
-            "Missing by column", text, hypertext.text_table(caption, ["column", "missing", "rows"], rows)
-        )
+
+        def cells(j: int) -> list[str]:
+            return [_percent(self.share[j]), f"{round(n * self.share[j]):,}"]
+
+        heading = ["column", "missing", "rows"]
+        section = self._of_columns("Missing by column", text, heading, order, "most missing first", cells)
+        return section or hypertext.section("Nothing is missing", "Every entry of the table is there.")
 
     def _together(self) -> str:
         n = int(self.pattern_rows.sum())
@@ -183,17 +196,13 @@ class MissingnessReport:
         return listed(self.columns[pattern], _NAMES) if pattern.any() else "nothing is missing"
 
     def _foreseen(self) -> str:
-        order = [j for j in self._most_missing() if np.isfinite(self.auc[j])]
-        if not order:
-            return ""
-        rows = [
-            f"<tr>{hypertext.row_name(cut(self.columns[j]))}<td>{self.auc[j]:.2f}</td><td>{self.auc_p_value[j]:.2g}</td>"
-            f'<td class="words">{hypertext.shown(self._foreseers(int(j)))}</td></tr>'
-            for j in order[:_COLUMNS]
-        ]
-        heading = ["gaps of", "AUC", "p", "missing where (AUC of that alone)"]
-        caption = _shown_of(len(rows), len(order), "column", "foreseen, most missing first")
-        return hypertext.section("What foresees gaps", READ_AUC, hypertext.table_of(caption, heading, rows))
+        order, heading = self._most_missing(), ["gaps of", "AUC", "p", "missing where (AUC of that alone)"]
+
+        def cells(j: int) -> list[str]:
+            return [f"{self.auc[j]:.2f}", f"{self.auc_p_value[j]:.2g}", self._foreseers(j)]
+
+        order, note = order[np.isfinite(self.auc[order])], "foreseen, most missing first"
+        return self._of_columns("What foresees gaps", READ_AUC, heading, order, note, cells, words=3)
 
     def _foreseers(self, column: int) -> str:
         foreseers = [
@@ -204,23 +213,14 @@ class MissingnessReport:
     def _of_the_target(self) -> str:
         if self.target_shift is None or self.target_p_value is None or self.sensitivity is None:
             return ""
-        order = [j for j in self._most_missing() if np.isfinite(self.target_shift[j])]
-        if not order:
-            return ""
-        rows = [
-            [
-                str(self.columns[j]),
-                f"{self.target_shift[j]:+.2f}",
-                f"{self.target_p_value[j]:.2g}",
-                f"{np.interp(1.0, self.deltas, self.sensitivity[j]):.3f}",
-            ]
-            for j in order[:_COLUMNS]
-        ]
-        caption = _shown_of(len(rows), len(order), "column", "beside the target, most missing first")
-        heading = ["column", "excess", "p", "change at +1 sd"]
-        return hypertext.section(
-            "What gaps say of the target", READ_SHIFT, hypertext.text_table(caption, heading, rows)
-        )
+        shift, p, change = self.target_shift, self.target_p_value, self.sensitivity
+
+        def cells(j: int) -> list[str]:
+            return [f"{shift[j]:+.2f}", f"{p[j]:.2g}", f"{np.interp(1.0, self.deltas, change[j]):.3f}"]
+
+        order, heading = self._most_missing(), ["column", "excess", "p", "change at +1 sd"]
+        order, note = order[np.isfinite(shift[order])], "beside the target, most missing first"
+        return self._of_columns("What gaps say of the target", READ_SHIFT, heading, order, note, cells)
 
 
 def _percent(share: float) -> str:
