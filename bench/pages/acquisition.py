@@ -4,7 +4,9 @@ Rows begin with nothing and buy 10 entries one by one (hard budgets 3, 5 and 10)
 of the entries hidden, says the class. CUBE has AFABench's law: 20 columns, 8 classes, class k in columns k to k + 2. Methods are those that need no graphics
 card: random; one order of the columns for all rows, by mutual information (scikit-learn's) or by permutation importance; the acquisition-conditioned oracle
 (AACO, Valancius et al. 2024: loss of nearest neighbours by random sets of columns); `GaussianRegressor` on indicators of the classes; `MeasuringLoop.from_rows`; and
-`MeasuringLoop` around `LacunarClassifier`.
+`MeasuringLoop` around `LacunarClassifier`. Figures are shares of right classes; of PhysioNet's patients (2012, set a; 1,500 of set b in the test), of whom one in
+seven dies, areas under the ROC curve. Their 41 columns are age, gender, height, weight, the units and the last value of everything that was measured; what is missing cannot
+be bought.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.inspection import permutation_importance
+from sklearn.metrics import roc_auc_score
 
 from lacunar import LacunarClassifier
 from lacunar.datasets import fetch_dataset
@@ -25,6 +28,7 @@ from lacunar.lowrank import GaussianRegressor
 from lacunar.uncertainty import MeasuringLoop
 
 BUDGETS = (3, 5, 10)
+AT_ADMISSION = ["Age", "Gender", "Height", "Weight", "CCU", "CSRU", "SICU"]
 
 
 def cube(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -36,10 +40,20 @@ def cube(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     return X, y
 
 
+def patients(part: str, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Rows of patients, drawn of one part of the table, and whether they died."""
+    frame, died = fetch_dataset(f"physionet2012-set-{part}", return_X_y=True, as_frame=True)
+    last = [name for name in frame.columns if name.endswith("_last") and name != "Weight_last"]
+    rows = rng.permutation(len(frame))[:n]
+    return frame[AT_ADMISSION + last].to_numpy(dtype=float)[rows], died.to_numpy(dtype=int)[rows]
+
+
 def problem(name: str, rng: np.random.Generator, n: int) -> tuple[Any, Any, Any, Any]:
     """Training rows and labels, test rows and labels; labels are 0, 1, ..."""
     if name == "CUBE":
         return (*cube(n, rng), *cube(400, rng))
+    if name == "PhysioNet":
+        return (*patients("a", 4000, rng), *patients("b", 1500, rng))
     if name == "breast cancer":
         X, y = load_breast_cancer(return_X_y=True)
     else:
@@ -94,8 +108,15 @@ def bought(values: Any, full: Any, most: int) -> list[Any]:
     return steps
 
 
-def accuracies(name: str, seed: int, n: int, oracle: bool) -> dict[str, list[float]]:
-    """Share of right classes at every budget, and milliseconds a row and entry, by method."""
+def score(name: str, classifier: Any, rows: Any, truth: Any) -> float:
+    """The area under the ROC curve of PhysioNet's patients, else the share of right classes."""
+    if name == "PhysioNet":
+        return float(roc_auc_score(truth, classifier.predict_proba(rows)[:, 1]))
+    return float(np.mean(classifier.predict(rows) == truth))
+
+
+def scores(name: str, seed: int, n: int, oracle: bool) -> dict[str, list[float]]:
+    """Scores at every budget, and milliseconds a row and entry, by method."""
     rng = np.random.default_rng(seed)
     X, y, full, truth = problem(name, rng, n)
     classifier = HistGradientBoostingClassifier(max_iter=100, random_state=0).fit(*masked(X, y, rng))
@@ -118,10 +139,8 @@ def accuracies(name: str, seed: int, n: int, oracle: bool) -> dict[str, list[flo
             started = time.process_time()
             steps = bought(values, full, max(BUDGETS))
             seconds = time.process_time() - started
-            right = [
-                float(np.mean(classifier.predict(steps[min(budget, len(steps)) - 1]) == truth)) for budget in BUDGETS
-            ]
-            made[way] = [*right, 1e3 * seconds / len(full) / len(steps)]
+            found = [score(name, classifier, steps[min(budget, len(steps)) - 1], truth) for budget in BUDGETS]
+            made[way] = [*found, 1e3 * seconds / len(full) / len(steps)]
     return made
 
 
@@ -131,16 +150,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="training rows of CUBE")
     parser.add_argument("--quick", action="store_true", help="CUBE alone, few rows, no AACO, one seed")
     options = parser.parse_args()
-    names = ("CUBE",) if options.quick else ("CUBE", "breast cancer", "wisconsin")
+    names = ("CUBE",) if options.quick else ("CUBE", "breast cancer", "wisconsin", "PhysioNet")
     print("| table | method | 3 entries | 5 entries | 10 entries | ms an entry |\n|---|---|---|---|---|---|")
     for name in names:
         runs = [
-            accuracies(name, seed, 300 if options.quick else options.rows, oracle=not options.quick)
+            scores(name, seed, 300 if options.quick else options.rows, oracle=not options.quick)
             for seed in range(1 if options.quick else options.seeds)
         ]
         for way in runs[0]:
-            *right, ms = np.mean([run[way] for run in runs], axis=0)
-            print(f"| {name} | {way} | " + " | ".join(f"{share:.3f}" for share in right) + f" | {ms:.1f} |", flush=True)
+            *means, ms = np.mean([run[way] for run in runs], axis=0)
+            print(f"| {name} | {way} | " + " | ".join(f"{mean:.3f}" for mean in means) + f" | {ms:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
