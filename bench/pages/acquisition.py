@@ -45,7 +45,7 @@ def patients(part: str, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     frame, died = fetch_dataset(f"physionet2012-set-{part}", return_X_y=True, as_frame=True)
     last = [name for name in frame.columns if name.endswith("_last") and name != "Weight_last"]
     rows = rng.permutation(len(frame))[:n]
-    return frame[AT_ADMISSION + last].to_numpy(dtype=float)[rows], died.to_numpy(dtype=int)[rows]
+    return frame[AT_ADMISSION + last].to_numpy(dtype=float)[rows], np.asarray(died, dtype=int)[rows]
 
 
 def problem(name: str, rng: np.random.Generator, n: int) -> tuple[Any, Any, Any, Any]:
