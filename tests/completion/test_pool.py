@@ -147,6 +147,22 @@ def test_points_of_a_growing_kernel_tell_of_those_that_come(begun):
     assert model.score([(points[30 + k], c) for k, c in zip(rows, cols, strict=True)], answers) > 0.8
 
 
+@pytest.mark.parametrize(("wanders", "most"), [("all", 1.01), ("each row", 1.0)])
+def test_rates_that_wander_are_followed_as_well_as_by_a_running_mean(wanders, most):
+    """The log-odds of all pairs, of ids that stay for three, or of each of 20 rows wander; the running mean knows which, and how fast."""
+    rng = np.random.default_rng(0)
+    n, of_all = 6000, wanders == "all"
+    i, j = (np.arange(n) // 3, np.arange(n) // 5) if of_all else rng.integers(0, 20, (2, n))
+    keys, keep, step, rate = (np.zeros(n, int), 0.999, 0.05, 0.03) if of_all else (i, 0.96, 0.4, 0.1)
+    odds, mean, y, loss = rng.normal(0, 1.5, 20), np.full(20, 0.5), np.empty(n), 0.0
+    for t, k in enumerate(keys):
+        y[t] = 1 if rng.random() < twin.sigmoid(odds[k]) else -1
+        odds[k] = keep * odds[k] + rng.normal(0, step)
+        loss -= np.log(mean[k] if y[t] > 0 else 1 - mean[k]) / n
+        mean[k] += rate * ((y[t] > 0) - mean[k])
+    assert OnlineMatrixClassifier().score_stream(i, j, y).loss < most * loss
+
+
 def test_mixture_and_hedge_are_those_of_the_formulas():
     i, j, y = stream()
     pool = core([{"refit": False}], extra=1)

@@ -30,7 +30,7 @@ def biases(i, j, y, noise=0.0):
         p = sigmoid(kappa * m.sum())
         out.append(p)
         m = m + kappa * ((label > 0) - p) * v
-        v = v - kappa**2 * max(p * (1 - p), 1e-4) * v**2 + noise * np.array([0, 1, 1])
+        v = v - kappa**2 * max(p * (1 - p), 1e-4) * v**2 + noise * np.array([0.02, 1, 1])
         mean.update(zip(keys, m, strict=True))
         variance.update(zip(keys, v, strict=True))
     return np.array(out)

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kPi8 = .39269908169872414;  // pi / 8
 constexpr double kPriorCount = 2;            // vertices that the first variances are worth
+constexpr double kCommonNoise = .02;         // of a block's noise, for what all pairs share and every pair teaches
 
 // A number in (-1, 1) that depends on the three arguments alone, on every machine.
 double draw(std::uint64_t salt, std::uint64_t vertex, std::uint64_t k) {
@@ -273,7 +274,7 @@ double Bilinear::variance(const double* x, const double* y) {
 void Bilinear::learn(double y) {
   const auto [slope, curvature] = logistic_step(z_, variance_, y, rule_.trials);
   const int G = global_dim();
-  step(s_.global.data(), s_.global.data() + G, gf_.data(), G, slope, curvature, 0);
+  step(s_.global.data(), s_.global.data() + G, gf_.data(), G, slope, curvature, kCommonNoise * rule_.noise);
   for (const int side : {0, 1}) {
     const Index vertex = side == 0 ? pair_.i : pair_.j;
     double* block = begun(side, vertex);

@@ -59,6 +59,8 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
     experts: dict[str, dict[str, Any]] = {
         "biases": {"sweeps": 4},
         "recent biases": {"noise": 1e-3, "refit": False},
+        "fast rows": {"noise": 0.1, "refit": False, "col_bias": False},
+        "fast columns": {"noise": 0.1, "refit": False, "row_bias": False},
         "recent rank 2": {"rank": 2, "noise": 1e-3, "refit": False, "factor": 1.0},
         "rank 1": {"rank": 1, "sweeps": 6},
         "rank 2": {"rank": 2, "sweeps": 6},
@@ -81,7 +83,7 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
         experts["both ways"] = {"rank": 2, "mirrored": True, "sweeps": 4}
         experts["links so far"] = {"linked": True, "refit": False, **alone}
     experts["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
-    experts["rank 5"] = {"rank": 5}
+    experts["rank 5"] = {"rank": 5, "sweeps": 6}
     return {name: _MODEL | options for name, options in experts.items()}
 
 

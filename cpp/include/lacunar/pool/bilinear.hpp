@@ -17,7 +17,7 @@ struct BilinearRule {
   int pair_features = 0;                                  // so many of f_ij, which always begins with a 1
   double bias = 1, factor = 1, feature = .5, global = 1;  // variances at the beginning
   double start = .1;                                      // standard deviation of the first factors, to tell them apart
-  double noise = 0;                                       // variance gained at each observation: what is old fades
+  double noise = 0;  // variance gained at each observation, and a share of it by what all pairs share: the old fades
   double doubt = 1;       // how much of the uncertainty of the other factor a refit counts
   bool refit = false;     // at growing times, from all that was seen
   int sweeps = 8;         // of a refit
