@@ -356,6 +356,27 @@ def test_thresholds_are_refused_by_name(thresholds):
         OnlineMatrixClassifier(thresholds=thresholds).partial_fit([0, 1], [0, 1], [1, 2])
 
 
+@pytest.mark.parametrize("before", [None, [2, 3], "auto"])
+@pytest.mark.parametrize("after", [None, [2, 4], [2, 3, 4], "auto"])
+def test_thresholds_stay_until_the_next_fit(before, after):
+    model = OnlineMatrixClassifier(thresholds=before).partial_fit([0, 1], [0, 1], [0, 1])
+    model.set_params(thresholds=after)
+    if before == after:
+        assert model.partial_fit([0], [1], [1]).n_seen_ == 3
+        return
+    for call in (lambda: model.partial_fit([0], [1], [1]), lambda: model.predict([(0, 1)]), lambda: copy.copy(model)):
+        with pytest.raises(ValueError, match=r"thresholds must stay .* got .* Set them back, or fit again"):
+            call()
+    assert model.set_params(thresholds=before).n_seen_ == 2
+    assert model.set_params(thresholds=after).fit([(0, 1), (1, 1)], [0, 1]).n_seen_ == 2
+
+
+def test_missing_values_of_frames_are_no_ids():
+    rows = pd.Series(pd.array([1, None], dtype="Int64"))
+    with pytest.raises(ValueError, match=r"rows\[1\] must be an id, not NaN, infinity or None; got <NA>"):
+        OnlineMatrixClassifier().partial_fit(rows, [0, 1], [0, 1])
+
+
 def test_a_list_in_a_list_is_no_side_information():
     with pytest.raises(TypeError, match="must hold nothing else; got list"):
         OnlineMatrixClassifier([[Identity(3)]]).learn_one(0, 0, 1)

@@ -102,8 +102,18 @@ def _of_edges(
         if u not in number or v not in number:
             raise ValueError(f"edges must join known ids; got {shown(edges[k])} at position {k}. Add its ends to ids.")
     row, column = np.array([[number[u], number[v]] for u, v in ends], dtype=np.int64).T
-    weight = np.array([edge[2] if len(edge) == 3 else 1.0 for edge in edges], dtype=np.float64)
+    weight = np.array([_weight(edge, k) for k, edge in enumerate(edges)])
     return _both_ways(row, column, weight, len(names)), names
+
+
+def _weight(edge: tuple[Any, ...], position: int) -> float:
+    try:
+        return float(edge[2]) if len(edge) == 3 else 1.0
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"weights of edges must be numbers; got {shown(edge)} at position {position}. Leave the weight out, or "
+            "pass a number."
+        ) from None
 
 
 def _both_ways(row: NDArray[np.int64], column: NDArray[np.int64], weight: Floats, n: int) -> sp.csr_array:
@@ -129,12 +139,16 @@ def check_adjacency(adjacency: Any) -> sp.csr_array:
         adjacency = check_positions(adjacency, "adjacency")
     try:
         A = sp.csr_array(adjacency, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
         raise TypeError(
-            f"adjacency must be a matrix of weights or a networkx graph; got {type(adjacency).__name__} ({error})."
+            f"adjacency must be a matrix of weights, edges or a networkx graph; got {shown(adjacency)}. Pass numbers of "
+            "shape (n, n), or a list of tuples (id, id)."
         ) from None
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
-        raise ValueError(f"adjacency must be square, a row and a column for every vertex; got shape {A.shape}.")
+        raise ValueError(
+            f"adjacency must be square, a row and a column for every vertex; got shape {A.shape}. Pass both, or edges "
+            "as a list of tuples (id, id)."
+        )
     A.sum_duplicates()
     for wrong, wish in ((~np.isfinite(A.data), "finite"), (A.data < 0, "not negative")):
         if wrong.any():

@@ -518,7 +518,9 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
         rated = levels is not None
         coding = Coding(classes if levels is None else levels, thresholds is not None, thresholds, rated)
-        return self._model(n_tasks), coding
+        model = self._model(n_tasks)
+        model.thresholds = self.thresholds
+        return model, coding
 
     @property
     def _automatic_ratings(self) -> bool:
@@ -545,6 +547,12 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 del self.state_
             else:
                 self._store(*self._begin())
+        before = self._engine.thresholds
+        if self.thresholds is not before and not np.array_equal(np.asarray(self.thresholds), np.asarray(before)):
+            raise ValueError(
+                f"thresholds must stay {before!r}, with which the classifier learned; got {self.thresholds!r}. Set "
+                "them back, or fit again."
+            )
         return self._engine
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -209,6 +209,7 @@ class PairModel:
 
     rows: IdTable
     cols: IdTable
+    thresholds: Any  # of the classifier, when the model began
     trials_at_once = 4096  # of a batch, between two looks for Ctrl-C: the cuts change no bit
 
     def _begin(self, options: Any) -> None:

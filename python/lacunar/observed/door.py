@@ -600,13 +600,12 @@ def read_id(value: Any, name: str) -> Hashable:
         value = value.item()
     try:
         hash(value)
-        sound = value is not None and _equals_itself(value)
-    except (TypeError, ValueError):
+    except TypeError:
         raise TypeError(
             f"{name} must be hashable (a number, a string, a tuple); got {type(value).__name__}. Use tuple() for a "
             "list."
         ) from None
-    if not sound:
+    if value is None or not _equals_itself(value):
         raise ValueError(
             f"{name} must be an id, not NaN, infinity or None; got {value!r}. Give it an id, or leave it out."
         )
@@ -615,10 +614,13 @@ def read_id(value: Any, name: str) -> Hashable:
 
 
 def _equals_itself(value: Any) -> bool:
-    """Whether a value, and every part of a tuple or frozenset, is neither NaN nor an infinity."""
+    """Whether a value, and every part of a tuple or frozenset, is neither NA nor NaN nor an infinity."""
     if isinstance(value, tuple | frozenset):
         return all(map(_equals_itself, value))
-    return bool(value == value) and value not in (math.inf, -math.inf)
+    try:
+        return bool(value == value) and value not in (math.inf, -math.inf)
+    except TypeError:  # pandas' NA is neither equal nor unequal
+        return False
 
 
 def read_groups(groups: Any, n: int, rows: NDArray[np.intp]) -> NDArray[np.intp] | None:
