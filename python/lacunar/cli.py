@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -164,6 +165,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         commands = {"compare": _compare, "fit": _fit, "predict": _predict, "impute": _impute, "config": _config}
         commands["completion"] = _completion
+        if getattr(args, "n_jobs", None) == 0:
+            raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
         return commands[args.command](args)
     except UserError as error:
         print(f"lacunar: {visible(str(error))}", file=sys.stderr)
@@ -238,15 +241,30 @@ def _say(args: argparse.Namespace, *lines: str) -> None:
             print(visible(line), file=sys.stderr, flush=True)
 
 
+@contextmanager
+def _attempt(complaint: str) -> Iterator[list[str]]:
+    """A block whose warnings are listed, each once, when it is over; a ValueError in it is the user's, after a complaint."""
+    from lacunar.comparison import UserError
+
+    messages: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield messages
+    except UserError:
+        raise
+    except ValueError as error:
+        raise UserError(f"{complaint}: {error}") from None
+    messages += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
+
+
 def _compare(args: argparse.Namespace) -> int:
-    from lacunar.comparison import UserError, print_table
+    from lacunar.comparison import print_table
     from lacunar.comparison.terminal import run
     from lacunar.comparison.writing import REPORTS, Output, check_outputs
 
     started = perf_counter()
     check_outputs([Output("--report", args.report, REPORTS), Output("--keep", args.keep)], {"the table": args.table})
-    if args.n_jobs == 0:
-        raise UserError("--n-jobs must be a number of processes or -1 for all; got 0.", 2)
     problem = _problem(args)
     comparison = run(
         problem, folds=args.folds, repeats=args.repeats, seed=args.seed, n_jobs=args.n_jobs, metric=args.metric,
@@ -296,34 +314,24 @@ def _keep(args: argparse.Namespace, model: TableModel, place: str, learner: str,
 
 
 def _fit(args: argparse.Namespace) -> int:
-    import warnings
-
-    from lacunar.comparison import TableModel, UserError
+    from lacunar.comparison import TableModel
     from lacunar.comparison.learners import learner_named
     from lacunar.comparison.writing import Output, check_outputs
 
     check_outputs([Output("--output", args.output)], {"the table": args.table})
     problem = _problem(args)
-    learner = _told(learner_named(problem.task, args.learner), args)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            model = TableModel.of(learner, problem, args.seed)
-    except UserError:
-        raise
-    except ValueError as error:
-        raise UserError(f"{problem.source}: cannot be fitted: {error}") from None
-    _say(args, *dict.fromkeys(f"Warning: {w.message}" for w in caught if issubclass(w.category, UserWarning)))
+    learner = _with_settings(learner_named(problem.task, args.learner), args)
+    with _attempt(f"{problem.source}: cannot be fitted") as warned:
+        model = TableModel.of(learner, problem, args.seed)
+    _say(args, *(f"Warning: {message}" for message in warned))
     _keep(args, model, args.output, learner.name, len(problem.y))
     return 0
 
 
-def _told(learner: Learner, args: argparse.Namespace) -> Learner:
+def _with_settings(learner: Learner, args: argparse.Namespace) -> Learner:
     """The learner with the time limit and the processors that were asked for. Raises UserError where it has none."""
     from lacunar.comparison import UserError
 
-    if args.n_jobs == 0:
-        raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
     settings = {"time_limit": args.time_limit or None, "n_jobs": args.n_jobs}
     settings = {name: value for name, value in settings.items() if value is not None}
     known = learner.make(0).get_params() if learner.ours else {}
@@ -337,18 +345,15 @@ def _told(learner: Learner, args: argparse.Namespace) -> Learner:
 
 
 def _predict(args: argparse.Namespace) -> int:
-    import warnings
-
     from lacunar.comparison import read_table
     from lacunar.comparison.writing import TABLES, Output, as_csv, check_outputs, write_frame
 
     check_outputs([Output("--output", args.output, TABLES)], {"the model": args.model, "the table": args.table})
     model = _model(args.model)
     table = read_table(args.table, readings=model.readings_, **_reading(args))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with _attempt(f"{table.source}: cannot be predicted") as warned:
         predictions = _predicted(args, model, table)
-    _say(args, *table.notes, *dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    _say(args, *table.notes, *warned)
     if args.output is None:
         _to_stdout(as_csv(predictions).decode("utf-8"))
     else:
@@ -357,28 +362,17 @@ def _predict(args: argparse.Namespace) -> int:
 
 
 def _impute(args: argparse.Namespace) -> int:
-    import warnings
-
-    from lacunar.comparison import UserError, read_table
+    from lacunar.comparison import read_table
     from lacunar.comparison.problem import sentinels_told
     from lacunar.comparison.writing import TABLES, Output, as_written, check_outputs, write_frame
 
     check_outputs([Output("--output", args.output, TABLES)], {"the table": args.table})
-    if args.n_jobs == 0:
-        raise UserError("--n-jobs must be a number of processors or -1 for all; got 0.", 2)
     table = read_table(args.table, verbatim=True, **_reading(args))
     frame = _with_whole_numbers(table.frame)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            tables, report = _filled(args, frame, table.source)
-    except UserError:
-        raise
-    except ValueError as error:
-        raise UserError(f"{table.source}: cannot be filled: {error}") from None
-    messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    messages = [*sentinels_told(table.frame, {}), *dict.fromkeys(messages)]
-    _say(args, *table.notes, *report, *(f"Warning: {message}" for message in messages))
+    with _attempt(f"{table.source}: cannot be filled") as warned:
+        tables, report = _filled(args, frame, table.source)
+    warned = [*sentinels_told(table.frame, {}), *warned]
+    _say(args, *table.notes, *report, *(f"Warning: {message}" for message in warned))
     import pandas as pd
 
     tables = [as_written(filled, table, args.output) for filled in tables]
