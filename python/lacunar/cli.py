@@ -363,7 +363,7 @@ def _predict(args: argparse.Namespace) -> int:
 
 def _impute(args: argparse.Namespace) -> int:
     from lacunar.comparison import read_table
-    from lacunar.comparison.problem import sentinels_told
+    from lacunar.comparison.problem import sentinel_sentences
     from lacunar.comparison.writing import TABLES, Output, as_written, check_outputs, write_frame
 
     check_outputs([Output("--output", args.output, TABLES)], {"the table": args.table})
@@ -371,7 +371,7 @@ def _impute(args: argparse.Namespace) -> int:
     frame = _with_whole_numbers(table.frame)
     with _attempt(f"{table.source}: cannot be filled") as warned:
         tables, report = _filled(args, frame, table.source)
-    warned = [*sentinels_told(table.frame, {}), *warned]
+    warned = [*sentinel_sentences(table.frame, {}), *warned]
     _say(args, *table.notes, *report, *(f"Warning: {message}" for message in warned))
     import pandas as pd
 

@@ -190,7 +190,7 @@ def test_a_learner_with_a_limit_of_its_own_gets_what_the_others_leave(monkeypatc
     assert comparison.cuts == {}
     assert done(comparison, 0) >= 5
     assert world.now <= 30.0
-    assert 3.0 < comparison.rivals[0].told < 5.5  # of 25 seconds for five folds
+    assert 3.0 < comparison.rivals[0].time_limit < 5.5  # of 25 seconds for five folds
     assert world.jobs[2][0] == 0  # the last of the first split
 
 
@@ -206,7 +206,7 @@ def test_a_learner_that_waits_gets_what_those_leave_that_are_too_dear(monkeypatc
     """A fold of 20 seconds leaves no time for four more, and all of it for the others."""
     comparison = World([9.0, 0.1, 20.0], monkeypatch, own={0: 9.0}).run(limit=30.0, repeats=1)
     assert list(comparison.cuts) == [2]
-    assert 1.5 < comparison.rivals[0].told < 2.0
+    assert 1.5 < comparison.rivals[0].time_limit < 2.0
 
 
 def test_what_may_be_dear_on_few_rows_is_tried_after_the_others(monkeypatch):
@@ -220,7 +220,7 @@ def test_what_may_be_dear_on_few_rows_is_tried_after_the_others(monkeypatch):
 def test_a_learner_with_a_limit_of_its_own_keeps_the_fit_limit(monkeypatch):
     comparison = World([100.0, 0.1], monkeypatch, own={0: 12.0}).run(limit=60.0, fit_limit=2.0, repeats=1)
     assert comparison.cuts == {}
-    assert comparison.rivals[0].told < 2.0
+    assert comparison.rivals[0].time_limit < 2.0
 
 
 def test_fits_that_take_no_time_at_all_are_no_fault(monkeypatch):

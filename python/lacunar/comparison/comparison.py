@@ -202,7 +202,7 @@ class Comparison:
         loose = [score for score in scores if score.unconverged]
         return [
             *self._sampled(), *self._ended_early(scores), *self._left_out(),
-            *(line for rival in self.rivals for line in rival.hurried()),
+            *(line for rival in self.rivals for line in rival.time_limit_reached()),
             *(f"{score.learner.name} did not converge in {counted(score.unconverged, 'fit')}." for score in loose),
             *self._about_classes(scores),
         ]  # fmt: skip

@@ -14,7 +14,7 @@ from lacunar._state import all_or_nothing
 from lacunar.comparison.cells import UserError, listed, pandas_module
 from lacunar.comparison.learners import Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
-from lacunar.comparison.rival import fitted_as_told
+from lacunar.comparison.rival import fitted_by_folds
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed.cells import Reading, cut
 from lacunar.observed.door import plain_target
@@ -89,7 +89,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             refuse_text_alone(problem)
         rows = fitted_columns(problem.frame, problem.source, problem.encoder, frames)[0] if frames else problem.X
         with sentinels_known():  # the notes of the problem have them
-            fitted_as_told(self.estimator, rows, problem.y, problem)
+            fitted_by_folds(self.estimator, rows, problem.y, problem)
         return self
 
     def _columns_of(self, problem: Problem) -> None:

@@ -174,7 +174,7 @@ def load_problem(
     alarms = [
         *(_repeated(copies) if units is None else []),
         *_rare(y, task),
-        *sentinels_told(frame, {name: y} if task == "regression" else {}),
+        *sentinel_sentences(frame, {name: y} if task == "regression" else {}),
         *leaks(frame, y, name, task),
     ]
     notes += [f"Warning: {text}" for text in alarms]
@@ -508,7 +508,7 @@ def _rare(y: NDArray[Any], task: str) -> list[str]:
     ]
 
 
-def sentinels_told(frame: pd.DataFrame, more: Mapping[str, NDArray[Any]]) -> list[str]:
+def sentinel_sentences(frame: pd.DataFrame, more: Mapping[str, NDArray[Any]]) -> list[str]:
     """Sentences on numbers that may mean missing in the columns of a frame and `more`, with the option that says so."""
     numeric = {str(name): values_of(frame[name]) for name in frame.columns if frame[name].dtype.kind in "iuf"}
     columns = numeric | dict(more)

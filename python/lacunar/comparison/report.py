@@ -31,6 +31,7 @@ from lacunar.comparison.rival import chances
 from lacunar.comparison.words import cells, headings, measured, number, summary
 from lacunar.learner.importance import permutation_importance
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
+from lacunar.plotting.style import line_styles, quiet
 from lacunar.uncertainty.hypertext import (
     facts_list,
     row_name,
@@ -208,7 +209,7 @@ def _rates(results: Results) -> str:
         below.tick_params(axis="x", labelrotation=90)
     top.bar(np.arange(len(names)) + 0.5, 100 * share.to_numpy(), width=0.8, color="#9aa5b1")
     top.set_ylabel("% missing", color="#52606d")
-    _quiet(top, grid=False)
+    quiet(top)
     top.tick_params(labelbottom=False)
     most = share.sort_values(ascending=False, kind="stable")[:_RATES]
     rows = [[str(name), f"{part:.1%}", f"{int(frame[name].isna().sum()):,}"] for name, part in most.items() if part > 0]
@@ -280,21 +281,23 @@ def _calibration(results: Results) -> str | None:
     ax = _axes(4.2)
     rows: list[list[str]] = []
     ax.plot([0, 1], [0, 1], color="#52606d", linewidth=0.8, linestyle="--")
-    for score, k in results.drawn():
+    drawn = list(results.drawn())
+    ours = [score.learner.name for score, _ in drawn if score.learner.ours]
+    styles = line_styles([score.learner.name for score, _ in drawn], ours)
+    for (score, k), style in zip(drawn, styles, strict=True):
         y, _, proba = results.comparison.rivals[k].held_out(results.problem)
         if proba is None:
             continue
         top = proba.argmax(axis=1)
         sure, right = proba.max(axis=1).clip(0, 1), (np.array(results.problem.classes)[top] == y).astype(int)
         accuracy, said = calibration_curve(right, sure, n_bins=8, strategy="quantile")
-        look = {"marker": "o", "markersize": 4, "linewidth": 2, "color": _colour(score, len(rows))}
-        ax.plot(said, accuracy, label=score.learner.name, **look)
+        ax.plot(said, accuracy, label=score.learner.name, marker="o", markersize=4, linewidth=2, **style)
         rows.append([score.learner.name, f"{sure.mean():.0%}", f"{right.mean():.0%}"])
     if not rows:
         return None
     ax.set_xlabel("probability that it gives its answer")
     ax.set_ylabel("share of such answers that are right")
-    _quiet(ax)
+    quiet(ax, grid="y")
     _legend_below(ax)
     text = "On the dashed line a learner is right as often as it says; below it is too sure of itself."
     described = "; ".join(f"{name}: mean probability {said}, accuracy {accuracy}" for name, said, accuracy in rows)
@@ -311,7 +314,7 @@ def _residuals(results: Results) -> str | None:
     )  # fmt: skip
     display.ax_.set_xlabel("predicted")
     display.ax_.set_ylabel("observed - predicted")
-    _quiet(display.ax_)
+    quiet(display.ax_, grid="y")
     text = f"Predictions of {results.best} for rows it had not seen. A slope or a fan says what it misses."
     return section(
         "Residuals", text, _figure(display.figure_, "Residuals", f"standard deviation {np.std(y - predicted):.4g}")
@@ -485,19 +488,6 @@ def _axes(height: float, *rows: int, **how: Any) -> Any:
     except ImportError:
         raise ImportError("pictures need matplotlib, which is not installed: pip install 'lacunar[cli]'") from None
     return Figure(figsize=(5.4, height), layout="constrained").subplots(*rows, **how)
-
-
-def _colour(score: Score, number: int) -> str:
-    ours, others = ("#0b7a75", "#56b4a9", "#1f9e89"), ("#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#7f7f7f")
-    return ours[number % 3] if score.learner.ours else others[number % 5]
-
-
-def _quiet(ax: Any, grid: bool = True) -> None:
-    ax.spines[["top", "right"] if grid else ["top", "right", "left"]].set_visible(False)
-    ax.tick_params(colors="#52606d", labelsize=9, length=0)
-    if grid:
-        ax.grid(axis="y", color="#d9dee4", linewidth=0.8)
-        ax.set_axisbelow(True)
 
 
 def _legend_below(ax: Any) -> None:

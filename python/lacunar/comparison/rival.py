@@ -45,13 +45,13 @@ class Run:
 
 @dataclass(eq=False)
 class Rival:
-    """A learner with its runs. `cut` says why it was left out, `enough` which time limit would keep it, `told` what one fit of it may take."""
+    """A learner with its runs. `cut` says why it was left out, `enough` which time limit would keep it, `time_limit` the seconds that one fit of it may take."""
 
     learner: Learner
     runs: list[Run] = field(default_factory=list)
     cut: str = ""
     enough: int | None = None
-    told: float | None = None
+    time_limit: float | None = None
     pilots: list[tuple[int, float]] = field(default_factory=list)  # rows and seconds of fits on few rows
 
     @property
@@ -75,9 +75,9 @@ class Rival:
             return sum(run.wall_seconds for run in self.done) / len(self.done)
         if not self.pilots:
             return 0.0
-        (few, least), (many, most) = self.pilots[0], self.pilots[-1]
-        power = math.log(most / least) / math.log(many / few) if many > few else 0.0
-        return most * math.pow(rows / many, np.clip(power, *_POWERS))
+        (n_first, seconds_first), (n_last, seconds_last) = self.pilots[0], self.pilots[-1]
+        power = math.log(seconds_last / seconds_first) / math.log(n_last / n_first) if n_last > n_first else 0.0
+        return seconds_last * math.pow(rows / n_last, np.clip(power, *_POWERS))
 
     def scores(self, metric: Metric, problem: Problem) -> dict[int, float]:
         """Score on every split that was finished."""
@@ -100,23 +100,27 @@ class Rival:
         proba = [run.proba for run in self.done if run.proba is not None]
         return y, predicted, np.concatenate(proba).astype(np.float64) if len(proba) == len(self.done) else None
 
-    def hurried(self) -> list[str]:
+    def time_limit_reached(self) -> list[str]:
         """A sentence where the learner would have used more time than it was told to take."""
-        if self.told is None or max((run.wall_seconds for run in self.runs), default=0.0) < _HURRIED * self.told:
+        if (
+            self.time_limit is None
+            or max((run.wall_seconds for run in self.runs), default=0.0) < _HURRIED * self.time_limit
+        ):
             return []
         cost = next((f" by shortening {run.shortened}" for run in self.runs if run.shortened), "")
         return [
-            f"{self.learner.name} was told to keep each fit within {self.told:.2g} s for the sake of the time limit, and used it up{cost}: "
+            f"{self.learner.name} was told to keep each fit within {self.time_limit:.2g} s for the sake of the time limit, and used it up{cost}: "
             "with a higher --time-limit it may do better."
         ]
 
 
 def one_run(
-    k: int, s: int, learner: Learner, problem: Problem, split: Split, seed: int, told: float | None, until: float
+    k: int, s: int, learner: Learner, problem: Problem, split: Split, seed: int, time_limit: float | None, until: float
 ) -> Run | None:
     """Fit and predict learner k on split s; whatever it raises becomes part of the result. None, and no fit, after `until`.
 
-    `until` is in seconds of `time.time`, which processes share; `told` are those of a learner with a time limit of its own.
+    `until` is in seconds of `time.time`, which processes share; `time_limit` is the seconds a fit that a learner with such a parameter
+    is told to keep.
     """
     if time() > until:
         return None
@@ -128,9 +132,9 @@ def one_run(
         try:
             model = learner.make(seed)
             begun, start = perf_counter(), process_time()
-            if told is not None:
-                model.set_params(time_limit=told)
-            model = fitted_as_told(model, rows[train], problem.y[train], problem, train)
+            if time_limit is not None:
+                model.set_params(time_limit=time_limit)
+            model = fitted_by_folds(model, rows[train], problem.y[train], problem, train)
             fitted = process_time()
             predicted = np.ravel(model.predict(rows[test]))
             done = process_time()
@@ -145,7 +149,7 @@ def one_run(
     )  # fmt: skip
 
 
-def fitted_as_told(model: Any, X: Any, y: Any, problem: Problem, rows: Any = slice(None)) -> Any:
+def fitted_by_folds(model: Any, X: Any, y: Any, problem: Problem, rows: Any = slice(None)) -> Any:
     """The model, fitted; one that has folds of its own is told the groups of the rows, or that they are in the order of time."""
     if problem.time is not None and isinstance(model, LacunarBase):
         model.set_params(cv=TimeSeriesSplit(_OWN_SPLITS))

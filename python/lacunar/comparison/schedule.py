@@ -232,19 +232,19 @@ class Schedule:
         """Arguments of `one_run`."""
         k = self.comparison.rivals.index(rival)
         if self._obeys(rival):
-            rival.told = self._told(rival, max(self.comparison.folds - split, 1))
+            rival.time_limit = self._own_time_limit(rival, max(self.comparison.folds - split, 1))
         if self.on_start is not None and self.n_jobs == 1:
             self.on_start(k, split)
         comparison, until = self.comparison, time() + self._seconds_left()
-        return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.told, until
+        return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.time_limit, until
 
-    def _told(self, rival: Rival, folds_left: int) -> float:
+    def _own_time_limit(self, rival: Rival, folds_left: int) -> float:
         """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before."""
         others = [x for x in self._going() if not self._obeys(x)]
         free = self._seconds_left() - _MARGIN * (folds_left - 1) * self._span(others)
         share = free / folds_left / sum(map(self._obeys, self._going()))
         share = share if self.fit_limit is None else min(share, self.fit_limit)
-        most = rival.told or rival.learner.seconds or math.inf
+        most = rival.time_limit or rival.learner.seconds or math.inf
         return max(min(_OWN_SHARE * share, most), _LEAST_OWN)
 
     def _check_fit(self, rival: Rival, seconds: float, about: str = "") -> None:

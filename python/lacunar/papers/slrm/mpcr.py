@@ -23,8 +23,8 @@ class MPCR(PrintedRegression):
     on the latent coordinates.
 
     Step 1 minimises the squared error of the observed entries (3) by alternating least squares,
-    step 2 is (4) of [1]_. Labels have no part in step 1. Codes have no ridge, so that it fails
-    where rows show few more entries than there are directions.
+    step 2 is (4) of [1]_. Labels have no part in step 1. Latent coordinates have no ridge, so
+    that it fails where rows show few more entries than there are directions.
 
     Parameters
     ----------
