@@ -69,7 +69,7 @@ def odd_seed(model):
 
 
 def no_joint(model):
-    del model.covariance_
+    del model.shrinkage_
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ from lacunar.impute.chained import Target
 from lacunar.lowrank.gaussian import LARGEST_FULL, Gaussian, conditionals, fit_gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 
-_SHRINKAGE = 0.4  # rows' worth of independent columns
+# Rows' worth of independent columns in the Gaussian, and in that of few rows where hidden entries say so.
+_SHRINKAGES = (0.4, 5.0)
+_FEW_ROWS = 200
 _STEPS = 15  # few: EM that stops early shrinks what little data says little of
 _TOLERANCE = 1e-3
 _ROUNDS = 2
@@ -41,10 +43,11 @@ _FEW = 80  # entries
 
 @dataclass(frozen=True)
 class Joint:
-    """The Gaussian of the standardised design: of full rank, or of low rank for many columns."""
+    """The Gaussian of the standardised design: of full rank, shrunk by so many rows, or of low rank for many columns."""
 
     gaussian: Gaussian | None
     posterior: LowRankPosterior | None
+    shrinkage: float = _SHRINKAGES[0]
 
     def expected(self, Z: Floats) -> Floats:
         """The rows (n, p), NaN where missing, with what is missing expected from what each row shows."""
@@ -57,13 +60,13 @@ class Joint:
         return completed
 
 
-def fit_joint(Z: Floats, seed: int, start: Gaussian | None = None) -> Joint:
+def fit_joint(Z: Floats, seed: int, shrinkage: float = _SHRINKAGES[0], start: Gaussian | None = None) -> Joint:
     """The Gaussian of standardised rows (n, p) with missing entries, by EM from `start` where it is of full rank."""
     p = Z.shape[1]
     if p > LARGEST_FULL:
         return Joint(None, LowRankPosterior(random_state=seed).fit(Z))
     start = Gaussian(np.zeros(p), np.eye(p)) if start is None else start
-    return Joint(fit_gaussian(Z, start, _SHRINKAGE, _STEPS, _TOLERANCE)[0], None)
+    return Joint(fit_gaussian(Z, start, shrinkage, _STEPS, _TOLERANCE)[0], None, shrinkage)
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,31 @@ def _without_part(
     for target in targets:
         if target.place in parts:
             without[parts[target.place] == k, columns_of(target)] = np.nan
-    return fit_joint(without, seed, joint.gaussian).expected(without[rows])
+    return fit_joint(without, seed, joint.shrinkage, joint.gaussian).expected(without[rows])
+
+
+def choose_joint(targets: Sequence[Target], Z: Floats, seed: int) -> tuple[Joint, Hidden]:
+    """The Gaussian of standardised rows (n, p), and entries hidden from it.
+
+    Of few rows it is shrunk more where that gives hidden entries back better by more than one standard error.
+    """
+    joint = fit_joint(Z, seed)
+    hidden = hide_in_turn(targets, Z, joint, seed)
+    if len(Z) >= _FEW_ROWS or joint.gaussian is None:
+        return joint, hidden
+    shrunk = fit_joint(Z, seed, _SHRINKAGES[1])
+    again = hide_in_turn(targets, Z, shrunk, seed)
+    gain = _squared_errors(targets, Z, hidden) - _squared_errors(targets, Z, again)
+    return (shrunk, again) if gain.sum() > np.sqrt(gain @ gain) else (joint, hidden)
+
+
+def _squared_errors(targets: Sequence[Target], Z: Floats, hidden: Hidden) -> Floats:
+    """Squared errors at all hidden entries."""
+    errors = [np.empty(0)]
+    for target in (t for t in targets if t.place in hidden.parts):
+        known, completed = hidden.without(target.place)
+        errors.append(((completed - Z[hidden.rows[known]])[:, columns_of(target)] ** 2).ravel())
+    return np.concatenate(errors)
 
 
 # -- forests --------------------------------------------------------------------------------------------------------------------
@@ -284,14 +311,21 @@ class Mixture:
     """The Gaussian and a forest for every column, in rounds: forests of the second learn from rows that the first has completed."""
 
     def __init__(
-        self, targets: Sequence[Target], X: Floats, joint: Joint, seed: int, n_jobs: int | None, verbose: int
+        self,
+        targets: Sequence[Target],
+        X: Floats,
+        joint: Joint,
+        hidden: Hidden | None,
+        seed: int,
+        n_jobs: int | None,
+        verbose: int,
     ) -> None:
-        """`X` (n, p) is the design of the training table, NaN where entries are missing."""
+        """`X` (n, p) is the design of the training table, NaN where entries are missing; `hidden` is None where it is yet to be made."""
         self._targets, self._X, self._joint, self._seed, self._n_jobs = targets, X, joint, seed, n_jobs
         self._units = units_of(X)
         self._forests: list[dict[int, Forest]] = [{} for _ in range(_ROUNDS)]
         self._recoveries: list[dict[int, Recovery]] = []
-        hidden = hide_in_turn(targets, self._units.of(X), joint, seed)
+        hidden = hide_in_turn(targets, self._units.of(X), joint, seed) if hidden is None else hidden
         first, able = hidden.completed, [target for target in targets if target.place in hidden.parts]
         for k in range(_ROUNDS):
             trials = {target.place: self._try(k, target, hidden, first) for target in able}
