@@ -295,7 +295,6 @@ def function_answers() -> dict[str, NDArray[Any]]:
         "sparse-regression": slrm.make_sparse_regression(16, 12, 3, n_nonzero=2, random_state=0),
         "subspace-regression": karma.make_subspace_regression(6, 5, 2, random_state=0),
         "coins": subspace.make_coins(6, 4, random_state=0),
-        "spiked": subspace.make_spiked(6, 4, [2.0, 1.0], share_observed=0.6, random_state=0),
         "hide-mcar": datasets.hide_mcar(full, 0.5, random_state=0),
         "hide-mar": datasets.hide_mar(full, 0.5, random_state=0),
         "hide-mnar": datasets.hide_mnar(full, 0.5, random_state=0),

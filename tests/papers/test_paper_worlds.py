@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from lacunar.papers.completion import make_biclustered, make_side_graph
 from lacunar.papers.karma import make_block_margin, make_subspace_regression
 from lacunar.papers.slrm import make_sparse_regression
-from lacunar.papers.subspace import make_coins, make_spiked, make_unit_vectors
+from lacunar.papers.subspace import make_coins, make_unit_vectors
 
 MAKERS = {
     "subspace": lambda **k: make_subspace_regression(300, share_observed=0.6, **k),
@@ -16,8 +16,6 @@ MAKERS = {
     "sparse": lambda **k: make_sparse_regression(300, sigma_x=0.3, sigma_y=0.2, **k),
     "coins": lambda **k: make_coins(300, 8, 2, share_observed=0.5, **k),
     "unit": lambda **k: make_unit_vectors(300, 8, eps=0.1, share_observed=0.5, **k),
-    "spiked": lambda **k: make_spiked(300, 20, noise=0.5, share_observed=0.5, **k),
-    "atoms": lambda **k: make_spiked(300, 20, support=6, atoms=True, share_observed=0.5, **k),
 }
 
 
@@ -109,17 +107,6 @@ def test_coins_are_theorem_4(k):
     assert np.mean(values > 0) == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.mark.parametrize("atoms", [False, True])
-@pytest.mark.parametrize("support", [None, 4])
-def test_spiked_second_moment(atoms, support):
-    made = make_spiked(200_000, 10, [3, 1], noise=0.5, support=support, atoms=atoms, random_state=0)
-    np.testing.assert_allclose(made.complete.T @ made.complete / 200_000, made.second_moment, atol=0.05)
-    orthonormal(made.components.T)
-    np.testing.assert_allclose(np.linalg.eigvalsh(made.second_moment)[-2:], [1.5, 3.5])
-    assert np.count_nonzero(made.components.any(axis=0)) == (support or 10)
-    np.testing.assert_allclose(made.components @ made.second_moment, [[3.5], [1.5]] * made.components, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
@@ -136,10 +123,6 @@ def test_spiked_second_moment(atoms, support):
         (lambda: make_sparse_regression(10.0), TypeError, "n_samples.*10.0"),
         (lambda: make_coins(10, 3, 2), ValueError, "n_coins.*at most 1; got 2"),
         (lambda: make_coins(eps=0.1), ValueError, r"eps.*\[0, 0\.0625\]"),
-        (lambda: make_spiked(10, 2), ValueError, "spikes must be at most 2 positive"),
-        (lambda: make_spiked(spikes=[1, -1]), ValueError, "spikes"),
-        (lambda: make_spiked(support=2), ValueError, "support.*at least 3"),
-        (lambda: make_spiked(noise=-1), ValueError, "noise"),
     ],
 )
 def test_bad_arguments(call, kind, message):

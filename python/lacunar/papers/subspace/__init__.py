@@ -12,13 +12,12 @@ from lacunar.papers.subspace.theory import (
     popca_sample_bound,
     sample_lower_bound,
 )
-from lacunar.papers.subspace.worlds import make_coins, make_spiked, make_unit_vectors
+from lacunar.papers.subspace.worlds import make_coins, make_unit_vectors
 
 __all__ = [
     "PrintedMBEG",
     "PrintedPOPCA",
     "make_coins",
-    "make_spiked",
     "make_unit_vectors",
     "mbeg_error_bound",
     "mbeg_sample_bound",

@@ -1,16 +1,15 @@
-"""Distributions for which partial information is dear: those behind Theorems 4 and 12, and spiked spectra."""
+"""Distributions for which partial information is dear: those behind Theorems 4 and 12."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
 from lacunar._typing import Floats
-from lacunar.datasets.hide import check_count, check_number, check_rate, hide_mcar
+from lacunar.datasets.hide import check_count, check_rate, hide_mcar
 
 
 def make_coins(
@@ -86,86 +85,6 @@ def make_coins(
     moment = np.einsum("sj,sja,sjb->ab", np.stack([heads, 1 - heads]) / k, atoms, atoms)
     likelier = atoms[(heads < 0.5).astype(int), own]
     return _with_missing(rng, complete, share_observed, components=likelier, second_moment=moment, heads=heads)
-
-
-def make_spiked(
-    n_samples: int = 1000,
-    n_features: int = 50,
-    spikes: ArrayLike = (3.0, 2.0, 1.0),
-    *,
-    noise: float = 0.0,
-    support: int | None = None,
-    atoms: bool = False,
-    share_observed: float = 1.0,
-    random_state: Any = None,
-) -> Bunch:
-    """Rows with a spiked spectrum, in an incoherent subspace or one that lives on few columns.
-
-    O(n d k) and the second moment's d^2.
-
-    Parameters
-    ----------
-    n_samples, n_features : int, default=1000 and 50
-    spikes : array-like of shape (k,), default=(3.0, 2.0, 1.0)
-        Eigenvalues of the signal, positive.
-    noise : float, default=0.0
-        Variance added to every entry, independently.
-    support : int or None, default=None
-        Columns, drawn at random, on which the subspace lives, at least k. None: all, a uniformly
-        random subspace.
-    atoms : bool, default=False
-        False: normal rows. True: a row's signal is one direction times a random sign and the root
-        of the spikes' sum, drawn with probability proportional to its spike.
-    share_observed : float, default=1.0
-        Probability that an entry is observed.
-    random_state : int, RandomState or None, default=None
-
-    Returns
-    -------
-    data : Bunch
-        data, complete : ndarray of shape (n, d)
-            Rows with missing entries, and complete; the mean is 0.
-        components : ndarray of shape (k, d)
-            Orthonormal rows, in the order of `spikes`.
-        second_moment : ndarray of shape (d, d)
-            E x x'.
-
-    Raises
-    ------
-    TypeError, ValueError
-        When a size or an option is out of range, or a spike is not a positive number.
-
-    References
-    ----------
-    Gonen, Rosenbaum, Eldar and Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR
-    2016, Section 2: the price of partial information depends on how coherent the subspace is.
-
-    Examples
-    --------
-    >>> from lacunar.papers.subspace import make_spiked
-    >>> data = make_spiked(100, 50, [3, 1], support=4, random_state=0)
-    >>> int(data.components.any(axis=0).sum()), data.complete.shape
-    (4, (100, 50))
-    """
-    strength = np.atleast_1d(np.asarray(spikes, dtype=np.float64))
-    d, k = check_count("n_features", n_features), len(strength)
-    if strength.ndim != 1 or k > d or not np.all((strength > 0) & np.isfinite(strength)):
-        raise ValueError(f"spikes must be at most {d} positive numbers; got {spikes!r}.")
-    if not 0 <= check_number("noise", noise, "a number of at least 0") < np.inf:
-        raise ValueError(f"noise must be a finite variance of at least 0; got {noise!r}.")
-    live = d if support is None else check_count("support", support, least=k, most=d)
-    rng = generator(random_state)
-    components = np.zeros((k, d))
-    components[:, rng.permutation(d)[:live]] = np.linalg.qr(rng.normal(size=(live, k)))[0].T
-    n = check_count("n_samples", n_samples)
-    if atoms:
-        latent = np.eye(k)[rng.choice(k, size=n, p=strength / strength.sum())] * strength.sum() ** 0.5
-        latent *= rng.choice([-1.0, 1.0], size=(n, 1))
-    else:
-        latent = rng.normal(size=(n, k)) * np.sqrt(strength)
-    complete = latent @ components + noise**0.5 * rng.normal(size=(n, d))
-    moment = components.T * strength @ components + noise * np.eye(d)
-    return _with_missing(rng, complete, share_observed, components=components, second_moment=moment)
 
 
 def make_unit_vectors(
