@@ -36,7 +36,7 @@ class UserError(ValueError):
 
 
 def pandas_module() -> Any:
-    """The pandas package, or how to get it."""
+    """Import pandas. UserError says how to install it."""
     try:
         import pandas
     except ImportError:

@@ -171,7 +171,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             raise UserError(f"the table: {error}") from None
 
     def _no(self, verb: str) -> str:
-        """What to say of a question that the model does not answer."""
+        """The message for a question that the model does not answer."""
         option, what, task = _ANSWERS.get(verb, (verb, verb, self.task_))
         target = cut(self.target_)
         if task != self.task_ == "classification":
@@ -203,7 +203,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"the estimator must be of the {n_inputs} columns of encoder_; it is not")
 
     def _check_labels(self) -> None:
-        """Of classes: as many as were learned, no two alike, and of a plain type."""
+        """Check that labels are as many as the classes learned, no two alike, and of a plain type."""
         labels = self._labels()
         if labels is None:
             return

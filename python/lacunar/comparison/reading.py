@@ -237,7 +237,7 @@ _MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow"}
 
 
 def _kind_of(path: Path, ending: str, source: str) -> str:
-    """What the content says; the ending only where text may be several things."""
+    """Tell the kind of a file by its content, and by its ending only where text may be several things."""
     with path.open("rb") as file:
         head = file.read(4096)
     for magic, kind in _MAGIC.items():
@@ -572,7 +572,7 @@ def _bounded(batches: Iterable[Any], size: int, source: str) -> Iterator[Any]:
 
 
 def flat(frame: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The frame, of which no cell holds several values. Raises UserError."""
+    """The frame as it came. UserError where a cell holds several values."""
     for k, dtype in enumerate(frame.dtypes):
         if (
             str(dtype) == "object"
@@ -625,7 +625,7 @@ def _read_svmlight(path: Path, source: str, how: How) -> Table:
 
 
 def _dense(matrix: Any, source: str) -> NDArray[np.float64]:
-    """What is not stored is missing."""
+    """A sparse matrix written out, NaN where nothing is stored. UserError for one that is too large and too empty."""
     cells = matrix.shape[0] * matrix.shape[1]
     if cells > MAX_DENSE or cells > MAX_EMPTY * max(matrix.nnz, 100):
         raise UserError(
@@ -767,7 +767,7 @@ def short_rows(lines: Iterable[str], first: Sequence[str], sep: str) -> list[str
 
 
 def most_bytes(size: int) -> int:
-    """What a file of so many bytes may unpack to."""
+    """Largest number of bytes that a file of `size` bytes may unpack to."""
     return max(LEAST, TIMES * size)
 
 

@@ -72,7 +72,7 @@ class Results(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """What was predicted from what."""
+        """The problem that was compared on."""
         return self.comparison.problem
 
     @property
@@ -491,7 +491,7 @@ def _axes(height: float, *rows: int, **how: Any) -> Any:
 
 
 def _legend_below(ax: Any) -> None:
-    """Beside the axes it would take half of a narrow picture."""
+    """Move the legend below the axes: beside them it would take half of a narrow picture."""
     handles, labels = ax.get_legend_handles_labels()
     if ax.get_legend() is not None:
         ax.get_legend().remove()
@@ -500,7 +500,7 @@ def _legend_below(ax: Any) -> None:
 
 
 def _legend_columns(labels: Sequence[str]) -> int:
-    """As many as stand side by side under a picture, three at most."""
+    """Number of columns of a legend below a picture: as many as its width holds, three at most."""
     return max(1, min(len(labels), 3, _LETTERS // (_KEY + max(map(len, labels), default=0))))
 
 

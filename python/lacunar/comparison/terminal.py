@@ -164,7 +164,7 @@ def names_of(names: Any, argument: str) -> tuple[str, ...]:
 
 
 def about(problem: Problem) -> list[str]:
-    """What was read, a line each."""
+    """Lines on what was read."""
     n, d = problem.frame.shape
     return [
         f"{problem.source}: {n} rows, {counted(d, 'column')}, {100 * problem.missing_share:.0f} % missing.",

@@ -240,7 +240,7 @@ def digest(arrays: Arrays) -> str:
 
 @contextmanager
 def _sound(complaint: str, remedy: str) -> Iterator[None]:
-    """What a damaged or foreign file leads to becomes a ValueError that says so."""
+    """Turn what a damaged or foreign file raises into a ValueError that says so."""
     try:
         yield
     except MemoryError:
@@ -250,7 +250,7 @@ def _sound(complaint: str, remedy: str) -> Iterator[None]:
 
 
 def bunch_of(arrays: Arrays, name: str, tasks: dict[str, str], chosen: str) -> Bunch:
-    """What the user gets of the arrays of a set."""
+    """The `Bunch` that `fetch_dataset` returns, from the arrays of a set."""
     first = next(iter(tasks))
 
     def values(t: str) -> NDArray[Any]:

@@ -18,7 +18,7 @@ _LARGE = 2**18  # bytes of arguments that are sent to a worker once, by a task o
 
 
 def dask_module() -> Any:
-    """The dask package, or how to get it."""
+    """Import dask. ImportError says how to install it."""
     try:
         import dask
     except ImportError:
@@ -65,7 +65,7 @@ def shards(X: Any, y: Any = None) -> list[Any]:
 
 
 class Recipe(NamedTuple):
-    """What makes the pair of a shard: step(*arguments)."""
+    """A function and the arguments from which it makes the pair (rows, labels) of a shard."""
 
     step: Step
     arguments: tuple[Any, ...]
@@ -157,7 +157,7 @@ def _values(column: Any) -> Any:
 
 
 def _table(piece: Any) -> Any:
-    """What is at a path; other tables as they are."""
+    """Read the table at a path; other tables come back as they are."""
     if not isinstance(piece, str | Path):
         return piece
     if Path(piece).suffix != ".parquet":
@@ -225,7 +225,7 @@ class DaskParts:
         return DaskParts(groups, keep=True)
 
     def each(self, step: Step, *arguments: Any) -> list[Any]:
-        """What step(part, *arguments) makes of every part."""
+        """Results of step(part, *arguments), one a part, in order."""
         return [
             result for results in dask_module().compute(*self._tasks(_results, step, arguments)) for result in results
         ]
