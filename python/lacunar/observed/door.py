@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.multiclass import check_classification_targets
@@ -50,22 +50,19 @@ def as_observed(
     X: Any,
     *,
     sparse_missing: SparseMissing = "absent",
-    dtype: DTypeLike | None = None,
     warn_counts: bool = True,
 ) -> Observed:
     """Any table the library reads as `Observed`: an Observed, array, frame or sparse matrix."""
     check_sparse_missing(sparse_missing)
     refuse_file(X)
     if isinstance(X, Observed):
-        return X if dtype is None else X.astype(float_dtype(dtype, X.dtype))
+        return X
     if sp.issparse(X):
         refuse_sparse_format(X)
         if warn_counts and sparse_missing == "absent":
             warn_if_counts(X)
-        return Observed.from_scipy(X, sparse_missing=sparse_missing, dtype=dtype)
-    if as_frame(X) is not None:
-        return Observed.from_frame(X, dtype=dtype)
-    return Observed.from_dense(X, dtype=dtype)
+        return Observed.from_scipy(X, sparse_missing=sparse_missing)
+    return Observed.from_dense(X) if as_frame(X) is None else Observed.from_frame(X)
 
 
 def refuse_file(X: Any) -> None:
