@@ -10,7 +10,7 @@ from sklearn.base import is_regressor
 from sklearn.utils._param_validation import StrOptions
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
-from lacunar.karma import base, classifier, losses
+from lacunar.karma import base, classifier, held_out, losses
 from lacunar.karma.losses import loss_values
 from lacunar.karma.solvers import OnlineModel, PrimalModel, Shape, choose_solver
 from lacunar.kernels import KernelForm
@@ -287,6 +287,17 @@ def test_many_rows_end_where_rows_held_out_say_so():
     )
     log_loss = -np.log(early.predict_proba(X_new)[np.arange(len(y_new)), y_new.astype(int)]).mean()
     assert log_loss < 0.98 * np.log(2)
+
+
+def test_a_share_of_C_that_is_hopeless_ends_within_its_sweep_and_changes_nothing(monkeypatch):
+    X, y, X_new, _ = noisy_rows(20_000, d=20, more=100)
+    visits, ascend = [], _core.primal_ascend
+    monkeypatch.setattr(_core, "primal_ascend", lambda **given: visits.append(len(given["order"])) or ascend(**given))
+    early, n_early = KarmaClassifier().fit(X, y), sum(visits)
+    monkeypatch.setattr(held_out, "_HOPELESS", np.inf)
+    whole = KarmaClassifier().fit(X, y)
+    assert sum(visits) - n_early - n_early > 0.5 * len(y)
+    np.testing.assert_array_equal(early.predict_proba(X_new), whole.predict_proba(X_new))
 
 
 def test_an_early_end_hinges_little_on_the_order_of_the_rows():

@@ -383,7 +383,9 @@ class KarmaBatch(KarmaBase):
         best, result, n_iter = None, None, 0
         for share, sweeps in PATH.items():
             held_out.begin(sweeps, np.inf if best is None else best.loss)
-            result = engine.ascend(rows, targets, share * without, before=result, until=held_out, **options)
+            result = engine.ascend(
+                rows, targets, share * without, before=result, until=held_out, hopeless=held_out.hopeless, **options
+            )
             n_iter += result.n_iter
             say(self.verbose, "[primal] %g C: loss of rows held out %.4g", share, held_out.loss)
             reached = Reached(share, held_out.loss, result.coef.copy(), engine.first.copy())

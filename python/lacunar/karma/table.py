@@ -110,6 +110,7 @@ _HEAD: dict[str, Rule] = {
 }
 _PENDING = ("pending_rows", "pending_first", "pending_second")  # of the states of wide tables
 _SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
+_LOOK = 8  # a first sweep may be hopeless after one in so many rows
 _SAMPLE = 2048  # rows that tell how large the objective is
 _BLOCK = 2048  # rows of a wide table: fewer read the table more often, more compare more rows with one another
 _CACHES = 2**23  # bytes of a table from which on rows of data miss the caches
@@ -256,14 +257,15 @@ class PrimalModel(AlgorithmOne):
         before: AscentResult | None = None,
         until: Callable[[], bool] | None = None,
         diagonal: Floats | None = None,
+        hopeless: Callable[[], bool] | None = None,
     ) -> AscentResult:
         """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative
         duality gap.
 
         The same objective as the solvers over a Gram; afterwards the model is its solution. It goes
         on from what it found `before` on the same rows with other `upper`, and ends without a gap
-        after a sweep where `until()`. `diagonal` (n,) is k(x, x) of the rows where the caller has
-        it. O(o^2) a row and sweep.
+        after a sweep where `until()`, or an eighth of the first one where it is `hopeless()`. `diagonal`
+        (n,) is k(x, x) of the rows where the caller has it. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
@@ -282,9 +284,8 @@ class PrimalModel(AlgorithmOne):
         for sweep in range(1, max_iter + 1):
             met = np.zeros(self.n_outputs)
             order = rng.permutation(rows.shape[0])
-            bad = _core.primal_ascend(**options, order=order, sweep=sweep, gap=met, n_threads=n_threads)
-            if bad >= 0:
-                raise overflowed(bad)
+            look = hopeless if sweep == 1 else None
+            self._sweep(order, look, **options, sweep=sweep, gap=met, n_threads=n_threads)
             if progress is not None:
                 progress(sweep, float(met.max()))
             if until is not None and until():
@@ -307,6 +308,16 @@ class PrimalModel(AlgorithmOne):
             last = met
         self._end_ascent(rows.shape[0])
         return result
+
+    def _sweep(self, order: NDArray[np.intp], hopeless: Callable[[], bool] | None, **options: Any) -> None:
+        """A sweep over rows in an order, or over the first eighth of them where it is `hopeless()` after these."""
+        first = len(order) if hopeless is None else len(order) // _LOOK
+        for start, stop in ((0, first), (first, len(order))):
+            if start and (hopeless is None or hopeless()):
+                return
+            bad = _core.primal_ascend(**options, order=order[start:stop])
+            if bad >= 0:
+                raise overflowed(bad)
 
     def _end_ascent(self, n_rows: int) -> None:
         """Steps from here on go on from the solution, as the last iterate of so many rows."""
