@@ -7,6 +7,7 @@ remedy; none gives another answer.
 import datetime
 import functools
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -234,20 +235,21 @@ def estimator_reads(X):
     return validate_X(GaussianRegressor(), X, reset=True).to_dense()
 
 
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("reader", READERS)
-def test_every_container_reads_as_the_array(reader, container, kind):
-    for gaps in GAPS:
-        table = table_of(container, kind, gaps)
-        if not TAKES.get(reader, bool)(container):
+@pytest.mark.parametrize(
+    ("reader", "container"), [(r, c) for r in READERS for c in CONTAINERS if TAKES.get(r, bool)(c)]
+)
+def test_every_container_reads_as_the_array(reader, container):
+    for kind, gaps in product(TYPES, GAPS):
+        try:
+            table = table_of(container, kind, gaps)
+        except pytest.skip.Exception:  # no such table
             continue
         if kind in REFUSED:
             with pytest.raises((TypeError, ValueError)) as caught:
                 READERS[reader](table)
-            assert is_clear(caught.value), caught.value
+            assert is_clear(caught.value), (kind, gaps, caught.value)
         else:
-            np.testing.assert_array_equal(READERS[reader](table), plain(kind, gaps), err_msg=gaps)
+            np.testing.assert_array_equal(READERS[reader](table), plain(kind, gaps), err_msg=f"{kind}, {gaps}")
 
 
 # -- classes: those that any table may reach, and every container once --------------------------------------------------
@@ -303,17 +305,16 @@ SERIES = {
 TARGETS = {"text": ["a", "b"] * 20, "floats": [0.5, 2.0] * 20, "ints": [3, 4] * 20}
 
 
-@pytest.mark.parametrize("container", SERIES)
 @pytest.mark.parametrize("kind", TARGETS)
-def test_targets_in_every_container(kind, container):
+def test_targets_in_every_container(kind):
     X, y = plain("float", "gaps"), TARGETS[kind]
     models = [KarmaClassifier(), LacunarClassifier(members=["logistic"], cv=2)] if kind != "floats" else []
     models += [KarmaRegressor(), GaussianRegressor(max_iter=3)] if kind != "text" else []
     for model in models:
-        there = model.fit(X, SERIES[container](y)).predict(X)
-        here = model.fit(X, np.array(y)).predict(X)
-        # A frame of one column asks for one column of predictions where a model has several.
-        assert there.ravel().tolist() == here.tolist()
+        here = model.fit(X, np.array(y)).predict(X).tolist()
+        for container, series in SERIES.items():
+            # A frame of one column asks for one column of predictions where a model has several.
+            assert model.fit(X, series(y)).predict(X).ravel().tolist() == here, container
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, np.ma.masked], ids=str)

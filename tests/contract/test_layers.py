@@ -2,7 +2,7 @@
 
 import ast
 import re
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,26 @@ def name_of(path: Path) -> str:
 
 def label(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def of_every(paths):
+    """Makes a test of one file a test of all of them, which names those that fail and says why."""
+
+    def wrap(test):
+        @wraps(test, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+        def whole():
+            failed = {}
+            for path in paths:
+                try:
+                    test(path)
+                except AssertionError as error:
+                    failed[label(path)] = str(error)
+            assert not failed
+
+        del whole.__wrapped__  # whose parameter pytest would take for a fixture
+        return whole
+
+    return wrap
 
 
 @cache
@@ -78,7 +98,7 @@ def inside(parts: list[str]) -> bool:
     return len(parts) > 2 and module.is_file() and "__all__" not in module.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", CPP, ids=label)
+@of_every(CPP)
 def test_cpp_headers(path):
     headers = included(path)
     if label(path).startswith("cpp/"):
@@ -93,7 +113,7 @@ def test_cpp_headers(path):
         assert {u for u in used if not u.endswith("_t")} <= {"byte"}, "kernels share no inline code: no std:: templates"
 
 
-@pytest.mark.parametrize("path", CPP, ids=label)
+@of_every(CPP)
 def test_only_parallel_makes_threads(path):
     # bind_system.cpp reports hardware_concurrency() for show_config and starts nothing.
     if path.name not in {"parallel.hpp", "bind_system.cpp"}:
@@ -125,7 +145,7 @@ def test_nothing_imports_what_the_papers_print():
     assert not [label(path) for path in outside for parts in lacunar_imports(path) if parts[0] in PAPERS]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
+@of_every(SOURCES)
 def test_imports_go_down(path):
     """To lower layers and to the own folder; what machine, shared arithmetic and fronts consist of may know one another."""
     me, others = name_of(path), {parts[0] if parts[0] in NAMES else "__init__" for parts in lacunar_imports(path)}
@@ -187,7 +207,7 @@ DOOR = {"observed/door.py", "observed/contract.py"}
 AT_THE_DOOR = {"encode.py": "takes tables of text, which no learner does"}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
+@of_every(SOURCES)
 def test_only_the_door_checks_tables_and_labels(path):
     inner = path.relative_to(PACKAGE).as_posix()
     if inner in DOOR or inner in AT_THE_DOOR:
@@ -195,7 +215,7 @@ def test_only_the_door_checks_tables_and_labels(path):
     assert not {name for name in imports_of(path) if name.startswith("sklearn.") and name.split(".")[-1] in CHECKERS}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
+@of_every(SOURCES)
 def test_fronts_use_no_private_names(path):
     """Fronts may look inside the package: a name is public for users, not for them."""
     me = name_of(path)
@@ -212,7 +232,7 @@ def test_bench_uses_public_names():
     assert not bad
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
+@of_every(SOURCES)
 def test_one_module_for_randomness_and_one_for_the_machine(path):
     tree = tree_of(path)
     dotted = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | imports_of(path)
@@ -225,7 +245,7 @@ def test_one_module_for_randomness_and_one_for_the_machine(path):
         assert not {d for d in dotted if re.match(r"(os|multiprocessing|joblib)\.\w*(cpu_count|sched_getaffinity)", d)}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
+@of_every(SOURCES)
 def test_heavy_packages_are_imported_where_used(path):
     tree = tree_of(path)
     roots = set()
@@ -269,7 +289,7 @@ PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "marshal", "sh
 LOADERS = {"load", "numpy_pickle"}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=label)
+@of_every(SOURCES)
 def test_nothing_is_unpickled(path):
     assert not unpickles(tree_of(path))
 

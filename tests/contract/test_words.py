@@ -5,12 +5,10 @@ import inspect
 from pathlib import Path
 
 import pytest
+from test_layers import SOURCES, of_every, tree_of
 
-import lacunar
 from lacunar.persistence.registry import CLASSES, class_of
 
-PACKAGE = Path(lacunar.__file__).parent
-SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Another word for it -> the word here.
 PARAMETERS = {
     "scale": "standardize (of columns) or normalize (of the kernel)",
@@ -73,11 +71,9 @@ def test_parameters(name):
 
 def attributes_of(path: Path) -> set[str]:
     """Attributes that a file sets or reads of any object."""
-    return {
-        node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)
-    }
+    return {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@of_every(SOURCES)
 def test_attributes(path):
     assert not {name: ATTRIBUTES[name] for name in sorted(attributes_of(path) & set(ATTRIBUTES))}
