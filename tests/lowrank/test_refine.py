@@ -120,7 +120,7 @@ def test_exact_rows_are_recovered():
 def test_few_rows_are_not_overfitted(p):
     """100 rows, 50 columns: no worse than PCA of rows filled with means, where plain EM was (0.82 against 0.78 at p = .1)."""
     gains = []
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         basis = np.linalg.qr(rng.normal(size=(50, 3)))[0]
         X = rng.normal(size=(100, 3)) @ basis.T * np.sqrt(50 / 3) + rng.normal(size=(100, 50))
@@ -129,7 +129,7 @@ def test_few_rows_are_not_overfitted(p):
         plain = np.linalg.svd(filled, full_matrices=False)[2][:3]
         ours = POPCA(3, unseen="drop").fit(X).components_
         gains.append(np.sum((ours @ basis) ** 2) - np.sum((plain @ basis) ** 2))
-    assert np.mean(gains) > -2 * np.std(gains) / np.sqrt(20)
+    assert np.mean(gains) > -2 * np.std(gains) / np.sqrt(10)
 
 
 def curves(seed, n=1000, d=100, k=5, seen=0.1):
