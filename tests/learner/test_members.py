@@ -13,6 +13,7 @@ from sklearn.ensemble import (
 )
 
 from lacunar import LacunarClassifier, LacunarRegressor, _trees, load_model, save_model
+from lacunar.karma.selection import KernelSelection
 from lacunar.kernels import RadialForm
 from lacunar.learner import trees
 from lacunar.learner.members import members_of
@@ -193,3 +194,36 @@ def test_a_forest_grows_until_more_trees_gain_little(signal, fewest, most):
     y = signal * X.sum(axis=1) + np.random.default_rng(1).normal(size=300)
     forest = LacunarRegressor(members=["forest"]).fit(X, y).ensembles_[0].members_[0]
     assert fewest <= len(forest.trees_.roots_) <= most
+
+
+@pytest.mark.parametrize("rule", [True, False])
+def test_few_rows_choose_usual_trees_for_rules_and_small_ones_for_sums(rule, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)) if rule else X @ [1, 1, -1, 1] + 0.5 * rng.normal(size=300) > 0
+    chosen, store = [], trees.BoostingMember._store
+    monkeypatch.setattr(
+        trees.BoostingMember,
+        "_store",
+        lambda self, grown, training: chosen.extend(grown) or store(self, grown, training),
+    )
+    LacunarClassifier(members=["boosting"]).fit(X, y)
+    assert [fold.leaves for fold in chosen[0].folds] == [trees._USUAL_LEAVES if rule else trees._SMALL_LEAVES] * 5
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_kernels_hold_out_half_a_fold_of_independent_rows_at_a_time(grouped, monkeypatch):
+    X, _ = table(90)
+    seen, fit = [], KernelSelection.fit
+    monkeypatch.setattr(
+        KernelSelection,
+        "fit",
+        lambda self, Z, Y, cuts, *args, **kwargs: seen.append(cuts) or fit(self, Z, Y, cuts, *args, **kwargs),
+    )
+    groups = np.arange(90) // 3 if grouped else None
+    LacunarClassifier(members=["kernels"], cv=3).fit(X, np.arange(90) % 2, groups=groups)
+    tests = [test for _, test in seen[0]]
+    assert [len(test) for test in tests] == ([30] * 3 if grouped else [15] * 6)
+    assert all(len(np.union1d(*cut)) == 90 and not np.intersect1d(*cut).size for cut in seen[0])
+    assert np.array_equal(np.sort(np.concatenate(tests)), np.arange(90))
+    assert grouped or all(6 <= (test % 2).sum() <= 9 for test in tests)  # both classes in every half

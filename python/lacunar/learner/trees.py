@@ -46,8 +46,10 @@ _STAGE = 20  # iterations of boosting between two looks at the loss out of fold
 _FEWEST_WISHED, _ITERATIONS = 100, 300  # at most, of few and of many rows
 _FURTHER = 1.4  # times the iterations that are best for one model, for the mean of the models of all folds
 _SMALL_LEAVES, _USUAL_LEAVES = 6, 15
-_FEW_ROWS = 1000  # below which trees are small, and of classes choose among few columns
-_MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried beside usual ones
+# Rows below which usual trees hardly get their leaves; below which small trees of classes choose among few columns, and all folds compare them with
+# usual ones; rows and columns from which small trees are not tried.
+_FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS, _MANY_COLUMNS = 200, 1000, 5000, 100
+_CLOSE = 1.05  # times the least loss on the first fold, up to which a size is grown on all folds of few rows
 # Of boosting on large tables: leaves of a tree, rows of a leaf, iterations at most, and summed over many classes.
 _LARGE_LEAVES, _LEAST_LEAF_SHARE, _LEAST_LEAF = 31, 1e-3, (20, 100)
 _LARGE_TREES, _LARGE_TREES_OF_CLASSES = 1000, 3000
@@ -82,8 +84,8 @@ def log_chances(chances: Floats) -> Floats:
 class BoostingMember(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
 
-    Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Trees of few rows
-    are small; of more rows small and usual ones compete. Of a large table one model grows until the held-out part gains no more.
+    Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Small and usual
+    trees compete on the first fold, and of few rows on all folds. Of a large table one model grows until the held-out part gains no more.
     """
 
     name = "boosting"
@@ -108,7 +110,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         return np.hstack([of_target.values(training) for of_target in grown])
 
     def _best(self, training: TrainingSet, y: NDArray[Any], last: int) -> Grown:
-        """Usual or small trees, whichever do better on the first fold, grown on all; small ones are tried only where they cost little."""
+        """Small or usual trees, whichever do better on the first fold; where few rows cannot tell by one fold, on all of them."""
         cuts = [cut for cut in training.cuts if not training.n_classes or (len(cut[0]) and np.ptp(y[cut[0]]))]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
@@ -117,11 +119,18 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         firsts = [FoldModel(training, y, *cuts[0], leaves) for leaves in sizes]
         for k, model in enumerate(firsts):
             model.grow_while_it_helps(until, len(cuts) + len(sizes) - 1 - k)
-        best = min(firsts, key=lambda model: model.losses.min())
-        grown = Grown([best, *(FoldModel(training, y, *cut, best.leaves) for cut in cuts[1:])])
-        grown.grow(until, training.n_jobs)
+        most = (_CLOSE if training.n < _FEW_ROWS else 1.0) * min(model.losses.min() for model in firsts)
+        candidates = [
+            Grown([first, *(FoldModel(training, y, *cut, first.leaves) for cut in cuts[1:])])
+            for first in firsts
+            if first.losses.min() <= most
+        ]
+        for k, candidate in enumerate(candidates):
+            share = (until - perf_counter()) / (len(candidates) - k)
+            candidate.grow(perf_counter() + share, training.n_jobs)
+        grown = min(candidates, key=lambda candidate: candidate.losses.min())
         if grown.cut_short:
-            training.shortened[self.name] = f"{grown.n_iter} of up to {best.wished} iterations"
+            training.shortened[self.name] = f"{grown.n_iter} of up to {grown.wished} iterations"
         if not training.all_in_cuts:
             grown.learn_all(training, y)
         return grown
@@ -410,7 +419,7 @@ def _model(training: TrainingSet, leaves: int) -> Boosting:
         max_leaf_nodes=leaves,
         min_samples_leaf=leaf,
         l2_regularization=1.0,
-        max_features=_share_of_columns(training),
+        max_features=_share_of_columns(training, leaves),
         max_bins=_bins(training),
         random_state=training.seed,
         categorical_features=categorical if categorical.any() else None,
@@ -420,28 +429,23 @@ def _model(training: TrainingSet, leaves: int) -> Boosting:
     )
 
 
-def _share_of_columns(training: TrainingSet) -> float:
-    """The share of the columns that a split chooses from."""
+def _share_of_columns(training: TrainingSet, leaves: int) -> float:
+    """The share of the columns that a split chooses from: a rule of several columns is found among most of them only, by usual trees."""
     if training.large:
         return 1.0
-    return 0.3 if training.n_classes and training.n < _FEW_ROWS else 0.7
+    return 0.3 if training.n_classes and training.n < _FEW_ROWS and leaves == _SMALL_LEAVES else 0.7
 
 
 def _leaves(training: TrainingSet) -> list[int]:
-    """Leaves of a tree, of which the first fold chooses: few rows leave little to choose, and many make small trees dear."""
+    """Leaves of a tree, of which rows held out choose; of many rows, columns or outputs one size alone, that suits as many rows."""
     if training.large:
         return [_LARGE_LEAVES]
-    if training.n < _FEW_ROWS:
-        return [_SMALL_LEAVES]
     one_output = training.n_classes <= _MANY_CLASSES if training.n_classes else training.Y.shape[1] == 1
-    if (
-        training.n >= _MANY_ROWS
-        or training.view.T.shape[1] > _MANY_COLUMNS
-        or training.learned is not None
-        or not one_output
-    ):
-        return [_USUAL_LEAVES]
-    return [_SMALL_LEAVES, _USUAL_LEAVES]
+    fewest = _FEWEST_ROWS if training.n_classes else _FEW_ROWS  # small trees of numbers choose among most columns
+    few_columns = training.view.T.shape[1] <= _MANY_COLUMNS
+    if one_output and fewest <= training.n < _MANY_ROWS and few_columns and training.learned is None:
+        return [_SMALL_LEAVES, _USUAL_LEAVES]
+    return [_SMALL_LEAVES if training.n < _FEW_ROWS else _USUAL_LEAVES]
 
 
 def _bins(training: TrainingSet) -> int:
