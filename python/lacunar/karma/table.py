@@ -264,8 +264,8 @@ class PrimalModel(AlgorithmOne):
 
         The same objective as the solvers over a Gram; afterwards the model is its solution. It goes
         on from what it found `before` on the same rows with other `upper`, and ends without a gap
-        after a sweep where `until()`, or an eighth of the first one where it is `hopeless()`. `diagonal`
-        (n,) is k(x, x) of the rows where the caller has it. O(o^2) a row and sweep.
+        after a sweep where `until()`, or after an eighth of the first one where `hopeless()`.
+        `diagonal` (n,) is k(x, x) of the rows where the caller has it. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
