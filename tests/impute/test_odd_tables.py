@@ -126,6 +126,21 @@ def test_new_rows_of_another_kind_are_refused(frame, cells, words):
             Imputer().fit(frame).transform(table)
 
 
+@pytest.mark.parametrize(
+    "library", [pd.Series, lambda cells: pl.Series(cells).cast(pl.Datetime("ms"))], ids=["pandas", "polars"]
+)
+@pytest.mark.parametrize("year", [1200, 9999, 0, 10_000], ids=str)
+def test_years_far_from_ours_are_filled_or_refused(library, year):
+    dates = np.datetime64(f"{year:04}-01-01", "ms") + np.arange(12) * np.timedelta64(1, "D")
+    dates[5] = np.datetime64("NaT")
+    frame = (pd.DataFrame if library is pd.Series else pl.DataFrame)({"d": library(dates), "x": np.arange(12.0)})
+    if 1 <= year <= 9999:
+        assert Imputer().fit_transform(frame)["d"][5].year == year
+        return
+    with pytest.raises(ValueError, match=r"years 1 to 9999; got .* in row 0, column 'd'. Make numbers"):
+        Imputer().fit(frame)
+
+
 NUMBERS = pd.DataFrame({"a": [1.5, np.nan, 2.25, 4.0] * 6, "b": np.arange(24.0), "c": [np.nan, 1.0, 2.5] * 8})
 
 

@@ -31,6 +31,10 @@ _NUMBERS = ("number", "whole", "date")
 _EXACT = 2**53  # whole numbers up to it are floats
 _LARGEST = 1e150  # squares of larger numbers overflow
 _MICROSECOND = timedelta(microseconds=1)
+_YEARS = (
+    np.datetime64("0001-01-01", "us"),
+    np.datetime64("9999-12-31T23:59:59.999999", "us"),
+)  # that dates of Python have
 
 
 @dataclass(frozen=True)
@@ -228,6 +232,7 @@ def _ordered_levels(series: Any) -> tuple[Any, ...] | None:
 
 def _column_of(name: str, cells: NDArray[Any], levels: tuple[Any, ...] | None, truth: bool) -> Column:
     if cells.dtype.kind == "M":
+        _refuse_far(name, cells)
         return Column(name, "empty" if np.isnat(cells).all() else "date")
     if cells.dtype.kind == "f":
         known = cells[~np.isnan(cells)]
@@ -246,6 +251,15 @@ def _refuse_large(name: str, cells: Floats) -> None:
         raise ValueError(
             f"X must hold numbers of at most {_LARGEST:g} in modulus, whose squares stay finite; got {cells[large[0]]:g} in row "
             f"{large[0]}, column {cut(name)!r}. Use other units."
+        )
+
+
+def _refuse_far(name: str, cells: NDArray[Any]) -> None:
+    far = np.flatnonzero((cells < _YEARS[0]) | (cells > _YEARS[1]))
+    if far.size:
+        raise ValueError(
+            f"X must hold dates of the years 1 to 9999; got {cells[far[0]]} in row {far[0]}, column {cut(name)!r}. Make numbers of "
+            "them, such as years."
         )
 
 
@@ -294,6 +308,7 @@ def _as_objects(column: Column, cells: NDArray[Any]) -> Iterable[Any]:
 def _number_values(column: Column, cells: NDArray[Any]) -> Values:
     missing = _missing_in(cells)
     if cells.dtype.kind == "M" and column.kind == "date":
+        _refuse_far(column.name, cells)
         return Values(np.where(missing, np.nan, cells.astype(np.int64)), missing)
     if cells.dtype.kind == "f" and column.kind != "date":
         numbers = cells.astype(np.float64)
