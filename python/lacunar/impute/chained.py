@@ -299,12 +299,8 @@ class Chain:
         if len(order) > KEPT_DONORS:
             edges = np.linspace(0, len(order), KEPT_DONORS + 1).astype(np.intp)
             order = order[self.rng.integers(edges[:-1], edges[1:])]
-        return {
-            "drawn": parameters["drawn"],
-            "sigma": parameters["sigma"],
-            "fits": parameters["fits"][order],
-            "values": parameters["values"][order],
-        }
+        kept = {name: parameters[name] for name in ("drawn", "sigma")}
+        return kept | {name: parameters[name][order] for name in ("fits", "values")}
 
 
 def draw_values(

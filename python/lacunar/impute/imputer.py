@@ -19,7 +19,7 @@ from lacunar._typing import Floats
 from lacunar.impute.chained import Plan, Target
 from lacunar.impute.expectations import Hidden, Joint, Mixture, Recovery, answer, choose_joint, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, learn_columns
-from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
+from lacunar.impute.tables import AnyTable, Column, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Anything, Array, Instance, Items, Number, Rule, Sometimes, floats
@@ -155,27 +155,6 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         -------
         self : Imputer
         """
-        self._learn(X)
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    @all_or_nothing
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """`fit`, and the table without its gaps.
-
-        Parameters
-        ----------
-        X : frame (pandas, polars, Arrow) or array-like, shape (n, d)
-        y : ignored
-
-        Returns
-        -------
-        table : of the kind of X, shape (n, d)
-        """
-        table, values = self._learn(X)
-        return self._filled(table, values)
-
-    def _learn(self, X: Any) -> tuple[Table, list[Values]]:
         table = read_table(self, X, reset=True)
         self.columns_ = table.columns(names_of(self))
         values = table.values(self.columns_)
@@ -191,7 +170,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
                 self._mixture = self._mixed(joint, hidden)
             self._report(values)
         warn_of_columns(self.columns_, values)
-        return table, values
+        return self
 
     def _plan(self, values: list[Values]) -> tuple[Plan, Floats]:
         """The plan of the columns, and the design (n, p) with NaN where entries are missing."""
@@ -261,9 +240,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         """
         check_is_fitted(self, "weights_")
         table = read_table(self, X, reset=False)
-        return self._filled(table, table.values(self.columns_))
-
-    def _filled(self, table: Table, values: list[Values]) -> Any:
+        values = table.values(self.columns_)
         cells = {}
         for place, (target, rows, expected) in self._expected(values).items():
             shown = values[place].missing[rows]

@@ -95,11 +95,9 @@ class Wishes:
 
 def _are_bounds(ends: Any) -> bool:
     """Whether these are two numbers in ascending order, None for an open end."""
-    if (
-        not isinstance(ends, Collection)
-        or len(ends) != 2
-        or not all(end is None or isinstance(end, Real) for end in ends)
-    ):
+    if not isinstance(ends, Collection) or len(ends) != 2:
+        return False
+    if not all(end is None or isinstance(end, Real) for end in ends):
         return False
     low, high = ends
     return bool((-np.inf if low is None else low) <= (np.inf if high is None else high))
