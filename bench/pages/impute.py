@@ -269,13 +269,15 @@ def one_coverage(name: str, n: int, share: float, at_random: bool, method: str, 
     return (ends[:, 0] <= BETA) & (ends[:, 1] >= BETA), ends[:, 1] - ends[:, 0]
 
 
-def coverage(quick: bool, repeats: int = 100, sizes: tuple[int, ...] = (100, 500)) -> None:
+def coverage(
+    quick: bool, repeats: int = 100, sizes: tuple[int, ...] = (100, 500), models: tuple[str, ...] = tuple(WORLDS)
+) -> None:
     """Coverage of every coefficient by model, mechanism, share missing and rows."""
     repeats = 3 if quick else repeats
     print(
         f"{'model':10}{'':6}{'missing':>8}{'rows':>6}{'method':>8}{'coverage':>29}{'mean':>7}{'width':>7}  of {repeats}"
     )
-    for name in WORLDS:
+    for name in models:
         for at_random, share, n in itertools.product((True, False), (0.1, 0.3, 0.5), (100,) if quick else sizes):
             for method in ("pmm",):
                 pairs = [one_coverage(name, n, share, at_random, method, seed) for seed in range(repeats)]
@@ -482,13 +484,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeats", type=int, default=100, help="tables of a cell of coverage")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 500])
+    parser.add_argument("--models", nargs="+", default=list(WORLDS), choices=list(WORLDS), help="of `coverage`")
     parser.add_argument("--most", type=int, default=1000, help="rows of a real table at most, of `hidden`")
     parser.add_argument(
         "--shares", type=float, nargs="*", default=[0.1, 0.3, 0.6], help="missing at random, of `hidden`"
     )
     args = parser.parse_args()
     hide = functools.partial(hidden, most=args.most, shares=tuple(args.shares))
-    cover = functools.partial(coverage, repeats=args.repeats, sizes=tuple(args.rows))
+    cover = functools.partial(coverage, repeats=args.repeats, sizes=tuple(args.rows), models=tuple(args.models))
     for name, run in (("hidden", hide), ("coverage", cover), ("mixed", mixed), ("rivals", rivals), ("speed", speed)):
         if args.only in (None, name):
             run(args.quick)
