@@ -54,7 +54,9 @@ def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tup
     Of a list of edges the vertices are `ids`, or its ends in the order of their coming.
     """
     if hasattr(adjacency, "is_directed") and hasattr(adjacency, "edges"):
-        return _of_networkx(adjacency)
+        if adjacency.is_directed():
+            raise ValueError("adjacency must be an undirected graph; got a directed one. Use graph.to_undirected().")
+        return _of_edges(list(adjacency.edges(data="weight", default=1.0)), list(adjacency.nodes))
     edges = _edges(adjacency)
     if edges is not None:
         return _of_edges(edges, ids)
@@ -90,20 +92,17 @@ def _of_edges(
                 f"an edge must be (id, id) or (id, id, weight); got {shown(edge)} at position {k}. Pass a matrix as "
                 "an array."
             )
-    names = (
-        plain_ids(list(ids))
-        if ids is not None
-        else list(dict.fromkeys(plain_ids([v for e in edges for v in e[:2]]) or []))
-    )
-    assert names is not None
-    number = {name: k for k, name in enumerate(names)}
     ends = [plain_ids(edge[:2]) or [] for edge in edges]
+    names = list(dict.fromkeys(v for pair in ends for v in pair)) if ids is None else plain_ids(list(ids)) or []
+    number = {name: k for k, name in enumerate(names)}
     for k, (u, v) in enumerate(ends):
         if u not in number or v not in number:
             raise ValueError(f"edges must join known ids; got {shown(edges[k])} at position {k}. Add its ends to ids.")
-    row, column = np.array([[number[u], number[v]] for u, v in ends], dtype=np.int64).T
+    row, column = np.array([[number[u], number[v]] for u, v in ends], dtype=np.int64).reshape(-1, 2).T
     weight = np.array([_weight(edge, k) for k, edge in enumerate(edges)])
-    return _both_ways(row, column, weight, len(names)), names
+    both_ways = np.concatenate([row, column]), np.concatenate([column, row])
+    A = sp.coo_array((np.concatenate([weight, weight]), both_ways), shape=(len(names), len(names)))
+    return check_adjacency(A), names
 
 
 def _weight(edge: tuple[Any, ...], position: int) -> float:
@@ -114,23 +113,6 @@ def _weight(edge: tuple[Any, ...], position: int) -> float:
             f"weights of edges must be numbers; got {shown(edge)} at position {position}. Leave the weight out, or "
             "pass a number."
         ) from None
-
-
-def _both_ways(row: NDArray[np.int64], column: NDArray[np.int64], weight: Floats, n: int) -> sp.csr_array:
-    """The adjacency (n, n) of undirected edges."""
-    ends = np.concatenate([row, column]), np.concatenate([column, row])
-    return check_adjacency(sp.coo_array((np.concatenate([weight, weight]), ends), shape=(n, n)))
-
-
-def _of_networkx(graph: Any) -> tuple[sp.csr_array, list[Hashable] | None]:
-    """Parallel edges add up; an edge without a weight has weight 1."""
-    if graph.is_directed():
-        raise ValueError("adjacency must be an undirected graph; got a directed one. Use graph.to_undirected().")
-    nodes = list(graph.nodes)
-    number = {node: k for k, node in enumerate(nodes)}
-    edges = [(number[u], number[v], weight) for u, v, weight in graph.edges(data="weight", default=1.0)]
-    row, column, weight = np.array(edges, dtype=np.float64).reshape(-1, 3).T
-    return _both_ways(row.astype(np.int64), column.astype(np.int64), weight, len(nodes)), plain_ids(nodes)
 
 
 def check_adjacency(adjacency: Any) -> sp.csr_array:

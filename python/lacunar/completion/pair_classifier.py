@@ -14,7 +14,7 @@ from lacunar._lock import WholeRows, changes
 from lacunar._state import all_or_nothing
 from lacunar._stream import StreamScore
 from lacunar._typing import Floats
-from lacunar.completion.pair_model import PairModel, Steps, Trials
+from lacunar.completion.pair_model import Batch, OneTrial, PairModel, Trials
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import (
@@ -244,28 +244,24 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             less those of the comparator. Where probabilities are no fitted ones loss is None.
         """
         of_rows, of_cols, target = _stream_of(rows, cols, y)
-        if comparator is not None:
-            self._check_comparator(len(of_rows), target, classes, comparator)
+        mistakes = None if comparator is None else self._mistakes_of(comparator, target, len(of_rows), classes)
         trials, signs = self._learn(of_rows, of_cols, target, classes, values=True)
         running = np.cumsum(trials.wrong.astype(np.int64))
-        regret, regret_at_end = None, None
-        if comparator is not None:
-            others = comparator_mistakes(comparator, read_labels(target, len(running)), self._coding())
-            regret = np.cumsum(trials.wrong.astype(np.int64) - others).astype(float)
-            regret_at_end = float(regret[-1]) if len(regret) else 0.0
+        regret = None if mistakes is None else np.cumsum(trials.wrong - mistakes).astype(float)
         loss = None if trials.probabilities is None else mean_log_loss(trials.probabilities, signs)
         values, reached = (None if v is None else v[:, 0] if v.shape[1] == 1 else v for v in trials[:2])
         assert values is not None
-        mistakes = int(trials.wrong.sum())
-        return StreamScore(
-            len(running), mistakes, loss, regret_at_end, values, running, regret, reached, trials.updated
-        )
+        at_end = None if regret is None else float(regret[-1]) if len(regret) else 0.0
+        n_wrong = int(trials.wrong.sum())
+        return StreamScore(len(running), n_wrong, loss, at_end, values, running, regret, reached, trials.updated)
 
-    def _check_comparator(self, n: int, y: Any, classes: Sequence[Any] | None, comparator: str | ArrayLike) -> None:
-        """Raises, before anything is learned, what labels or a comparator that do not fit raise."""
+    def _mistakes_of(
+        self, comparator: str | ArrayLike, y: Any, n: int, classes: Sequence[Any] | None
+    ) -> NDArray[np.int64]:
+        """`comparator_mistakes`, before anything is learned; raises what labels or a comparator that do not fit raise."""
         coding = self._at_work(y, classes)[1]
         _, coding = read_y(y, n, coding, classes)
-        comparator_mistakes(comparator, read_labels(y, n), coding)
+        return comparator_mistakes(comparator, read_labels(y, n), coding)
 
     def _learn(
         self, rows: list[Any], cols: list[Any], y: ArrayLike, classes: Sequence[Any] | None, *, values: bool
@@ -292,7 +288,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._store(model, coding)
         return batch.trials(), signs
 
-    def _whole_pairs(self, steps: Steps, model: PairModel, coding: Coding) -> WholeRows:
+    def _whole_pairs(self, steps: OneTrial | Batch, model: PairModel, coding: Coding) -> WholeRows:
         """A block that learns pairs, each of them whole or not at all; the coding is stored where any was learned."""
         before = model.n_seen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,18 +189,6 @@ class TrialCounts(NamedTuple):
     mistakes: int = 0
 
 
-class Steps(Protocol):
-    """Trials that all tasks of a model learn. `run` may stop after any task; `keep` then brings the others to the same
-    trial.
-    """
-
-    def run(self) -> None:
-        """Learn the trials: the first task, then the others."""
-
-    def keep(self) -> None:
-        """Let the other tasks learn what the first has learned, and count it. Calling it again changes nothing."""
-
-
 class PairModel:
     """Base of the models of pairs: the ids of both sides and the counts of trials. Subclasses score and learn.
 
@@ -312,7 +300,7 @@ class PairModel:
 
 
 class OneTrial:
-    """`Steps` of one pair."""
+    """One pair that all tasks of a model learn. `run` may stop after any task; `keep` then brings the others as far."""
 
     updated = False  # whether it has changed anything
 
@@ -320,11 +308,11 @@ class OneTrial:
         self._model, self._pair, self._y, self._first = model, (i, j), y, model.counts
 
     def run(self) -> None:
-        """See `Steps`."""
+        """Learn the pair: the first task that changes, at least."""
         raise NotImplementedError
 
     def keep(self) -> None:
-        """See `Steps`."""
+        """Let the other tasks learn what the first has learned, and count it. A second call changes nothing."""
         raise NotImplementedError
 
     def _count(self, updated: bool, wrong: bool) -> None:
@@ -336,7 +324,7 @@ class OneTrial:
 
 
 class Batch:
-    """`Steps` of n pairs, block by block, and the predictions before each of them."""
+    """n pairs that all tasks of a model learn, block by block, as `OneTrial`, and the predictions before each."""
 
     def __init__(self, model: PairModel, vertices: tuple[Vertices, Vertices], y: Floats) -> None:
         self._model, self._y = model, y
@@ -361,7 +349,7 @@ class Batch:
                 self.keep()
 
     def keep(self) -> None:
-        """See `Steps`."""
+        """See `OneTrial`."""
         start, stop = self.n_learned, max(self._done(0), self._due)
         if self._done(0) < self._due:
             self._open(self._due - 1)

@@ -567,12 +567,12 @@ class OnePoolTrial(OneTrial):
         self._due = model.has_growing_kernel
 
     def run(self) -> None:
-        """See `Steps`."""
+        """See `OneTrial`."""
         if not self._due:
             self._learn(0, self._model.pools[0])
 
     def keep(self) -> None:
-        """See `Steps`."""
+        """See `OneTrial`."""
         pools = self._model.pools
         if self._due:  # its directions must be there before any pool learns
             self._model.open(*self._pair)

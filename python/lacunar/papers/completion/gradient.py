@@ -257,12 +257,12 @@ class OneGradientTrial(OneTrial):
         self._step = float(model.members[0].steps(model.n_seen, np.array([i]), np.array([j]))[0])
 
     def run(self) -> None:
-        """The first engine that is to change learns; see `Steps`."""
+        """The first engine that is to change learns; see `OneTrial`."""
         if self._tasks:
             self._learn(self._tasks[0])
 
     def keep(self) -> None:
-        """See `Steps`."""
+        """See `OneTrial`."""
         model = self._model
         if self._tasks and model.n_learned(self._tasks[0]) == self._begun[self._tasks[0]][0]:
             return
