@@ -83,7 +83,7 @@ def bilinear_experts(*, features: bool, products: bool, same: bool, shared_ids: 
         experts["both ways"] = {"rank": 2, "mirrored": True, "sweeps": 4}
         experts["links so far"] = {"linked": True, "refit": False, **alone}
     experts["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
-    experts["rank 5"] = {"rank": 5, "sweeps": 6}
+    experts["rank 5"] = {"rank": 5}
     return {name: _MODEL | options for name, options in experts.items()}
 
 
