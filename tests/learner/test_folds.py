@@ -205,3 +205,14 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there(make, cv):
     without = make(cv=cv, **members).fit(X[counted], y[counted], sample_weight=weight[counted])
     answers = [getattr(m, "predict_proba", m.predict)(X) for m in (model, without)]
     np.testing.assert_allclose(*answers, rtol=1e-9)
+
+
+@pytest.mark.parametrize("names", [("low", "high", "unsure"), (0, 1, 2)])
+def test_rows_of_a_class_of_weight_zero_are_as_if_they_were_not_there(names):
+    table = noise(90).drop(columns="y")
+    y = np.array(names)[np.random.default_rng(0).integers(0, 3, 90)]
+    counted, members = y != names[2], {"members": ["gaussian", "boosting"]}
+    model = LacunarClassifier(class_weight={names[2]: 0, names[0]: 2}, **members).fit(table, y)
+    without = LacunarClassifier(class_weight={names[0]: 2}, **members).fit(table[counted], y[counted])
+    assert list(model.classes_) == sorted(names[:2])
+    np.testing.assert_allclose(model.predict_proba(table), without.predict_proba(table), rtol=1e-9)

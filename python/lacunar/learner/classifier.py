@@ -72,7 +72,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     scoring : str or callable, default="accuracy"
         What `predict` is to be good at, such as "balanced_accuracy" for a rare class.
     class_weight : dict, "balanced" or None, default=None
-        Weights of classes, in training and in probabilities.
+        Weights of classes, in training and in probabilities; rows of a class of weight 0 are
+        left out.
     time_limit : float, default=None
         Seconds that `fit` may take, roughly: members learn less, or are left out.
     memory_limit : float, default=None
@@ -272,7 +273,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         labels, known = read_target(y, unknown="some")
         check_consistent_length(table.X, labels)
         check_classes(labels, known)
-        weight = self._weight(sample_weight, len(labels))
+        weight = self._without_classes(self._weight(sample_weight, len(labels)), labels)
         warn_if_unlabelled(known)
         if weight is not None:
             table = table._replace(counted=np.flatnonzero(weight))
@@ -331,13 +332,25 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         Y = 2.0 * (y_encoded[:, None] == np.arange(c)) - 1.0
         return Target(y_encoded, Y[:, 1:] if c == 2 else Y, c, weight, groups)
 
+    def _without_classes(self, weight: Floats | None, labels: NDArray[Any]) -> Floats | None:
+        """Weights of the rows, 0 where `class_weight` gives their class none: they are as if they were not there."""
+        ignored = (
+            [c for c, value in self.class_weight.items() if value == 0] if isinstance(self.class_weight, dict) else []
+        )
+        if not ignored:
+            return weight
+        return np.where(np.isin(labels, ignored), 0.0, 1.0 if weight is None else weight)
+
     def _class_weighted(self, weight: Floats | None, rows: Ints, y_encoded: Ints) -> Floats | None:
         """Weights of the labelled rows times those of their classes."""
         of_rows = None if weight is None else weight[rows]
         if self.class_weight is None:
             return of_rows
         of_rows = np.ones(len(rows)) if of_rows is None else of_rows
-        return of_rows * class_weights(self.class_weight, self.classes_, y_encoded, of_rows)
+        of_classes = self.class_weight
+        if isinstance(of_classes, dict):
+            of_classes = {c: value for c, value in of_classes.items() if value != 0}
+        return of_rows * class_weights(of_classes, self.classes_, y_encoded, of_rows)
 
     def _tuned(self, logs: Floats, training: TrainingSet) -> Floats:
         """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""

@@ -63,7 +63,7 @@ _PILOT_LATENT_SHARE = 0.04  # of a time limit, for each pilot
 _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
 _PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 5, 15  # the same of boosting
 _FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
-_MANY_CLASSES = 3  # beyond which boosting takes longer steps
+_MANY_CLASSES = 3  # beyond which boosting takes fewer trees, of one size
 
 
 def all_chances(chances: Floats, seen: Ints, n_classes: int) -> Floats:
