@@ -39,10 +39,14 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument("--keep", metavar="BEST.lacunar", help="keep the best learner, fitted to all rows, in a file")
     compare.add_argument("--folds", type=_at_least(2), default=5)
     compare.add_argument("--repeats", type=_at_least(1), default=3)
-    compare.add_argument("--metric", help="error, balanced-error, log-loss, brier or auc; rmse, mae or r2")
+    compare.add_argument(
+        "--metric", help="error (default), balanced-error, log-loss, brier or auc; rmse (default), mae or r2"
+    )
     limit = "for all, reading included; 0 is none; default: 120. The table says what was cut"
     compare.add_argument("--time-limit", type=_seconds, default=120.0, metavar="SECONDS", help=limit)
-    compare.add_argument("--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit with its predictions")
+    compare.add_argument(
+        "--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit; default: what --time-limit leaves"
+    )
     rows = "compare on so many rows, drawn at random; 0 is all; default: 24000, or all without a time limit"
     compare.add_argument("--max-rows", type=_at_least(0), metavar="N", help=rows)
     compare.add_argument("--n-jobs", type=int, default=1, help="processes, -1 for all; fits then slow each other down")
@@ -50,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     fit = commands.add_parser("fit", help="fit a learner to a table and keep it in a file")
     fit.add_argument("table", help=_FILES)
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
-    fit.add_argument("--learner", default="lacunar", metavar="NAME", help="as `lacunar compare` prints it")
+    fit.add_argument(
+        "--learner", default="lacunar", metavar="NAME", help="as `lacunar compare` prints it; default: lacunar"
+    )
     fit.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="of the learner lacunar; default: none")
     fit.add_argument("--n-jobs", type=int, metavar="N", help="processors, -1 for all; default: 1")
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
