@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from lacunar import KarmaClassifier, Observed
 from lacunar.observed.container import read_archive, write_archive
+from lacunar.observed.contract import check_positions
 
 
 @pytest.fixture
@@ -134,3 +135,11 @@ def test_files_get_the_usual_permissions(tmp_path):
     (tmp_path / "plain").touch()
     write_archive(tmp_path / "t", kind="k", header={}, arrays={"a": np.arange(3)})
     assert (tmp_path / "t").stat().st_mode & 0o066 == (tmp_path / "plain").stat().st_mode & 0o066
+
+
+def test_offsets_whose_differences_do_not_fit_are_refused():
+    """A segmentation fault in SciPy, once: 10 to -2**31 rises, where 32 bits count."""
+    A = sp.csr_array((np.ones(10), np.zeros(10, np.int32), np.arange(0, 14, 2, dtype=np.int32).clip(max=10)), (6, 6))
+    A.indptr[-1] = -(2**31)
+    with pytest.raises(ValueError, match=r"indptr of X must start at 0, never fall .* near row 5"):
+        check_positions(A, "X")

@@ -340,9 +340,10 @@ def _check_offsets(X: Any, name: str) -> None:
             f"{name} must have {n_lines + 1} offsets and a value for every index; got {X.indptr.shape} offsets, "
             f"{X.indices.shape} indices and {X.data.shape} values. Rebuild the matrix from its triplets."
         )
-    lengths = np.diff(X.indptr)
-    if X.indptr[0] != 0 or (lengths < 0).any() or X.indptr[-1] > X.indices.size:
-        line = int(np.argmin(lengths)) if lengths.size else 0
+    # Neighbours are compared, not subtracted: the difference of two offsets of 32 bits may not fit in 32 bits.
+    wrong = (X.indptr[1:] < X.indptr[:-1]) | (X.indptr[1:] > X.indices.size)
+    if X.indptr[0] != 0 or wrong.any():
+        line = int(wrong.argmax()) if wrong.size else 0
         raise ValueError(
             f"indptr of {name} must start at 0, never fall and stay within the {X.indices.size} entries; it breaks "
             f"that near {'column' if X.format == 'csc' else 'row'} {line}. Rebuild the matrix from its triplets."
