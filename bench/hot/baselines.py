@@ -40,4 +40,4 @@ def classifier(kind, n, d=40):
 )
 def regressor(kind, n, d=40):
     rows, _, codes, _ = low_rank(n, d, 3, d // 2, dtype=np.float64)
-    return learned(partial(REGRESSORS[kind], lam=0.1, mu=1e-3, tol=1e-4), rows, codes[:, 0], 0.7)  # type: ignore[misc]
+    return learned(partial(REGRESSORS[kind], lam=0.1, mu=1e-3, tol=1e-4), rows, codes[:, 0], 0.7)

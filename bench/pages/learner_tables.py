@@ -315,7 +315,7 @@ digits, cancer, wine, diabetes = (
 )
 TABLES: dict[str, Callable[[], Problem]] = {
     **{
-        n: (lambda n=n: public(n))  # type: ignore[misc]
+        n: (lambda n=n: public(n))
         for n in ("hepatitis", "horses", "cleveland", "mammographic", "dermatology", "wisconsin")
     },
     "cleveland_df": cleveland_text,
@@ -359,7 +359,7 @@ COMPLETE: dict[str, Callable[[], Problem]] = {
     "complete_digits": lambda: complete(digits, folds=3),
     "complete_diabetes": lambda: complete(diabetes, False),
     "complete_friedman": lambda: friedman(0.0),
-    "complete_atp1d": lambda: problem(*fetch_dataset("atp1d", return_X_y=True), False, 3),  # type: ignore[call-arg]
+    "complete_atp1d": lambda: problem(*fetch_dataset("atp1d", return_X_y=True), False, 3),  # type: ignore[call-arg]  # the star gives two
 }
 
 # Twelve weak linear signals: how much the complete columns tell, how entries are hidden, and in turn what the target is a function of.
@@ -371,7 +371,7 @@ HIDDEN: dict[str, tuple[Callable[..., Any] | None, float]] = {
 }
 SIGNALS = ("factors", "columns", "few")
 WEAK: dict[str, Callable[[], Problem]] = {
-    f"weak{100 * r2:02.0f}_{hiding}_{SIGNALS[k % 3]}": lambda k=k, r2=r2, hiding=hiding: weak(  # type: ignore[misc]
+    f"weak{100 * r2:02.0f}_{hiding}_{SIGNALS[k % 3]}": lambda k=k, r2=r2, hiding=hiding: weak(
         SIGNALS[k % 3], r2, *HIDDEN[hiding], seed=301 + 10 * k
     )
     for k, (r2, hiding) in enumerate(itertools.product((0.02, 0.05, 0.1), HIDDEN))

@@ -106,7 +106,7 @@ def links(name: str) -> Callable[[np.random.Generator], Stream]:
         turn = rng.random(len(pairs)) < 0.5
         pairs[turn] = pairs[turn][:, ::-1]
         order = rng.permutation(len(pairs))[:PAIRS]
-        return Stream(*pairs[order].T, y[order], Graph(G), Graph(G), graph=G)  # type: ignore[call-arg, misc]
+        return Stream(*pairs[order].T, y[order], Graph(G), Graph(G), graph=G)  # type: ignore[call-arg]  # the star gives two
 
     return stream
 
@@ -260,7 +260,7 @@ def streams(names: list[str], orders: int) -> None:
             found.append((score.error, score.loss, calibration(score.probabilities, stream.y), spent))
             others.append({key: (error(p, stream.y), log_loss(p, stream.y)) for key, p in simple(stream).items()})
         mean = {key: np.mean([each[key] for each in others], axis=0) for key in others[0]}
-        best, sure = (min(mean, key=lambda key, k=k: mean[key][k]) for k in (0, 1))  # type: ignore[misc]
+        best, sure = (min(mean, key=lambda key, k=k: mean[key][k]) for k in (0, 1))
         pool = "{:.4f}, {:.4f}, {:.4f}, {:.0f}".format(*np.mean(found, axis=0))
         print(
             f"| {name} | {len(stream.y)} | {pool} | {mean[best][0]:.4f} ({best}), {mean[sure][1]:.4f} ({sure}) |",

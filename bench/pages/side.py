@@ -127,8 +127,8 @@ def noise(arguments):
     n, betas = (24, (0.125,)) if arguments.quick else (80, (0.0, 0.03125, 0.125, 0.5))
     sides = {"nothing": lambda A: Identity(n)}
     for kind in ("pinv", "regularized", "spectral"):
-        sides[kind] = lambda A, kind=kind: Graph(A, kind)  # type: ignore[misc]
-        sides[f"Mix {kind}"] = lambda A, kind=kind: Mix(Graph(A, kind))  # type: ignore[misc]
+        sides[kind] = lambda A, kind=kind: Graph(A, kind)
+        sides[f"Mix {kind}"] = lambda A, kind=kind: Mix(Graph(A, kind))
     sides["pd, raw"] = lambda A: Graph(A, "pd", normalize=False)
     print(f"\nAppendix A, n = {n}, defaults: error over all entries, mean of 3 seeds")
     for beta in betas:

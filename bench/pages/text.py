@@ -172,7 +172,7 @@ def parts(problem: Problem, kind: str) -> Any:
     steps = [(TargetEncoder(), others)] if kind == "target encoder" else []
     if kind == "n-grams":
         ngrams = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, max_features=2**13)
-        steps = [(make_pipeline(ngrams, TruncatedSVD(20, random_state=0)), name) for name in problem.text]  # type: ignore[misc]
+        steps = [(make_pipeline(ngrams, TruncatedSVD(20, random_state=0)), name) for name in problem.text]
     return make_pipeline(make_column_transformer(*steps, ("passthrough", numbers)), boosting(random_state=0))
 
 

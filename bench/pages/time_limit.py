@@ -62,7 +62,7 @@ def main() -> None:
         from lacunar.lowrank import posterior
 
         for module in (base, ensemble, members, trees, views, selection, regressor, posterior):
-            module.perf_counter = clock  # type: ignore[attr-defined]
+            module.perf_counter = clock  # type: ignore[attr-defined]  # another clock in the place of its own
     if options.quick:
         options.tables, options.limits = ["2000x10"], [3]
     print("| rows | columns | target | limit | seconds | used | error | shortened |\n|---|---|---|---|---|---|---|---|")

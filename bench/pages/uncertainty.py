@@ -178,7 +178,7 @@ def law_methods(X: Any, y: Any, learner: bool) -> dict[str, Callable[[list[Any]]
     if learner:
         ours["LacunarRegressor"] = LacunarRegressor(random_state=0).fit(X, y)
     methods: dict[str, Callable[[list[Any]], list[Any]]] = {
-        name: lambda tables, model=model: [model.predict_interval(rows) for rows in tables]  # type: ignore[misc]
+        name: lambda tables, model=model: [model.predict_interval(rows) for rows in tables]
         for name, model in ours.items()
     }
     halves = {kind: len(X) // 2 if kind == "CQR" else (2 * len(X)) // 3 for kind, _ in PEERS.values()}
@@ -322,7 +322,7 @@ def bought(name: str, X: Any, y: Any, seeds: int, steps: int) -> None:
             "random": lambda rows, rng=rng: rng.random(rows.shape),
             "correlation": lambda rows, size=size: np.tile(size, (len(rows), 1)) + 1e-9,
             "one model": lambda rows, model=model: model.value_of_measuring(rows),
-            "value_of_measuring": lambda rows, some=some, known=known: value_of_measuring(some, known, rows),  # type: ignore[misc]
+            "value_of_measuring": lambda rows, some=some, known=known: value_of_measuring(some, known, rows),
         }
         for way, values in ways.items():
             rows = np.where(hidden, np.nan, full)
@@ -338,7 +338,7 @@ def bought(name: str, X: Any, y: Any, seeds: int, steps: int) -> None:
     )
 
 
-class FixedValues(BaseEstimator):  # type: ignore[misc]
+class FixedValues(BaseEstimator):
     """Stands in for a model whose values of measuring do not depend on what a row shows."""
 
     def __init__(self, values: Any) -> None:
@@ -393,7 +393,7 @@ def looped(name: str, classes: bool, seeds: int) -> None:
         for way, model in models.items():
             loop = MeasuringLoop(model, budget=3)
             loop.add(arrived)
-            predicted = learner.predict(loop.run(lambda row, column, full=full: full[row, column]).rows_)  # type: ignore[misc]
+            predicted = learner.predict(loop.run(lambda row, column, full=full: full[row, column]).rows_)
             error = np.mean(predicted != truth) if classes else np.mean((predicted - truth) ** 2) / truth.var()
             errors.setdefault(way, []).append(float(error))
     task = "classes" if classes else "numbers"

@@ -49,7 +49,7 @@ def regret(seed: int, n: int, k: int) -> dict[str, float]:
     model = PrintedMEG(**both, T=n * n, blocks=classes, random_state=seed)
     values = np.ravel(model.score_stream(i, j, y).values)
     mistakes = float(np.sum(1 - np.clip((gamma + y * values) / (2 * gamma), 0, 1)))
-    D = quasi_dimension_bound(*both.values(), *classes)  # type: ignore[call-arg]
+    D = quasi_dimension_bound(*both.values(), *classes)  # type: ignore[call-arg]  # the first star gives two
     best = float((data.labels != data.complete).sum())
     bound = regret_bound(D, gamma, n, n, n * n)
     return {"mistakes": mistakes, "beyond": mistakes - best, "bound": bound, "entries": float(n * n)}
@@ -65,7 +65,7 @@ def realizable(seed: int, n: int, k: int, communities: bool) -> dict[str, float]
         U = np.where(rows[:, None] == rows, 1, -1)
     i, j = np.divmod(data.order, n)
     gamma = 1 / max_norm(U[np.ix_(*(np.unique(c, return_index=True)[1] for c in (rows, columns)))], tol=1e-8)
-    D = quasi_dimension_bound(*both.values(), rows, columns)  # type: ignore[call-arg]
+    D = quasi_dimension_bound(*both.values(), rows, columns)  # type: ignore[call-arg]  # the first star gives two
     gamma = min(1.0, gamma * (1 - 1e-7))
     model = PrintedMEG(**both, D=D, gamma=gamma, conservative=True, random_state=seed)
     model.score_stream(i, j, U[i, j].astype(float))

@@ -197,7 +197,7 @@ def even_masks(shape: tuple[int, int], rng: np.random.Generator) -> Any:
 
 def by_count(cells: list[dict[str, Any]], least: int) -> dict[int, float]:
     rows, covered = (np.sum([c[name] for c in cells], axis=0) for name in ("rows", "covered"))
-    return {k: float(covered[k] / rows[k]) for k in np.flatnonzero(rows >= least)}  # type: ignore[misc]
+    return {k: float(covered[k] / rows[k]) for k in np.flatnonzero(rows >= least)}
 
 
 def draw(found: dict[str, dict[int, float]], run: Run) -> Any:

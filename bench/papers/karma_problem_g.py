@@ -35,7 +35,7 @@ def cell(method: str, copies: int) -> list[int]:
     rows = X[::copies]
     if method in DIRECT:
         order = np.arange(3 * copies).reshape(3, copies).T.ravel()  # kinds in turn, as Algorithm 1 takes rows in order
-        return [int(label) for label in DIRECT[method]().fit(X[order], y[order].astype(int)).predict(rows)]  # type: ignore[attr-defined]
+        return [int(label) for label in DIRECT[method]().fit(X[order], y[order].astype(int)).predict(rows)]  # type: ignore[attr-defined]  # both classes predict
     model = MatrixCompletionClassifier(COMPLETING[method], lam=1.0, mu=1e-3, standardize=False)
     return [int(label) for label in model.fit(np.vstack([X, rows]), np.append(y, [np.nan] * 3)).transduction_[-3:]]
 

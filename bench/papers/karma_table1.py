@@ -157,7 +157,7 @@ def gain(shown: dict[str, dict[str, str]]) -> Verdict:
     return Verdict(
         "karma gains most on bands",
         "Table 1",
-        f"{PAPER['bands'][1] - PAPER['bands'][0]:.2f} less than 0-imputation",  # type: ignore[operator]
+        f"{PAPER['bands'][1] - PAPER['bands'][0]:.2f} less than 0-imputation",
         f"{most:.3f}±{error:.3f} less; {max(value for name, (value, _) in gains.items() if name != 'bands'):.3f} at most elsewhere",
         word(not larger and most > 2 * error),
         "less by more than two standard errors, and nowhere less by more than that beyond bands",
