@@ -216,3 +216,9 @@ def test_rows_of_a_class_of_weight_zero_are_as_if_they_were_not_there(names):
     without = LacunarClassifier(class_weight={names[0]: 2}, **members).fit(table[counted], y[counted])
     assert list(model.classes_) == sorted(names[:2])
     np.testing.assert_allclose(model.predict_proba(table), without.predict_proba(table), rtol=1e-9)
+
+
+def test_a_class_of_weight_zero_that_no_row_has_is_an_error():
+    table = noise(40)
+    with pytest.raises(ValueError, match="class_weight"):
+        LacunarClassifier(class_weight={"unsrue": 0}, members=["gaussian"]).fit(table[["a", "b"]], table["y"])

@@ -273,14 +273,16 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         labels, known = read_target(y, unknown="some")
         check_consistent_length(table.X, labels)
         check_classes(labels, known)
-        weight = self._without_classes(self._weight(sample_weight, len(labels)), labels)
+        weight, ignored = self._weight(sample_weight, len(labels)), self._ignored(labels[known])
+        if ignored:
+            weight = np.where(np.isin(labels, ignored), 0.0, 1.0 if weight is None else weight)
         warn_if_unlabelled(known)
         if weight is not None:
             table = table._replace(counted=np.flatnonzero(weight))
         rows = table.counted[known[table.counted]]
         self.classes_, y_encoded = np.unique(labels[rows], return_inverse=True)
         target = self._target(
-            y_encoded, self._class_weighted(weight, rows, y_encoded), read_groups(groups, len(labels), rows)
+            y_encoded, self._class_weighted(weight, rows, y_encoded, ignored), read_groups(groups, len(labels), rows)
         )
         view = self._fit_table(table, weight, rows, target)
         learned = self._trained(table, view, rows, target, deadline)
@@ -332,24 +334,22 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         Y = 2.0 * (y_encoded[:, None] == np.arange(c)) - 1.0
         return Target(y_encoded, Y[:, 1:] if c == 2 else Y, c, weight, groups)
 
-    def _without_classes(self, weight: Floats | None, labels: NDArray[Any]) -> Floats | None:
-        """Weights of the rows, 0 where `class_weight` gives their class none: they are as if they were not there."""
-        ignored = (
-            [c for c, value in self.class_weight.items() if value == 0] if isinstance(self.class_weight, dict) else []
-        )
-        if not ignored:
-            return weight
-        return np.where(np.isin(labels, ignored), 0.0, 1.0 if weight is None else weight)
+    def _ignored(self, labels: NDArray[Any]) -> list[Any]:
+        """Classes of the labels that `class_weight` gives no weight: their rows are as if they were not there."""
+        weights = self.class_weight if isinstance(self.class_weight, dict) else {}
+        return [label for label in np.unique(labels).tolist() if weights.get(label) == 0]
 
-    def _class_weighted(self, weight: Floats | None, rows: Ints, y_encoded: Ints) -> Floats | None:
-        """Weights of the labelled rows times those of their classes."""
+    def _class_weighted(
+        self, weight: Floats | None, rows: Ints, y_encoded: Ints, ignored: Sequence[Any]
+    ) -> Floats | None:
+        """Weights of the labelled rows times those of their classes, of which none is ignored."""
         of_rows = None if weight is None else weight[rows]
-        if self.class_weight is None:
-            return of_rows
-        of_rows = np.ones(len(rows)) if of_rows is None else of_rows
         of_classes = self.class_weight
+        if of_classes is None:
+            return of_rows
         if isinstance(of_classes, dict):
-            of_classes = {c: value for c, value in of_classes.items() if value != 0}
+            of_classes = {label: value for label, value in of_classes.items() if label not in ignored}
+        of_rows = np.ones(len(rows)) if of_rows is None else of_rows
         return of_rows * class_weights(of_classes, self.classes_, y_encoded, of_rows)
 
     def _tuned(self, logs: Floats, training: TrainingSet) -> Floats:
