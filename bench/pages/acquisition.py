@@ -139,8 +139,8 @@ def scores(name: str, seed: int, n: int, oracle: bool) -> dict[str, list[float]]
             started = time.process_time()
             steps = bought(values, full, max(BUDGETS))
             seconds = time.process_time() - started
-            found = [score(name, classifier, steps[min(budget, len(steps)) - 1], truth) for budget in BUDGETS]
-            made[way] = [*found, 1e3 * seconds / len(full) / len(steps)]
+            areas = [score(name, classifier, steps[min(budget, len(steps)) - 1], truth) for budget in BUDGETS]
+            made[way] = [*areas, 1e3 * seconds / len(full) / len(steps)]
     return made
 
 

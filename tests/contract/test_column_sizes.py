@@ -70,8 +70,8 @@ def without_the_column(name):
 def test_a_column_of_one_value_is_left_out(name, value):
     """To the bit as a column that was never observed, whatever new rows have there."""
     other = np.linspace(-3, 3, 20) * max(abs(value), 1.0)
-    found = answers(MODELS[name], beside(X, np.full(60, value)), beside(NEW, other))
-    np.testing.assert_array_equal(found, without_the_column(name))
+    with_the_column = answers(MODELS[name], beside(X, np.full(60, value)), beside(NEW, other))
+    np.testing.assert_array_equal(with_the_column, without_the_column(name))
 
 
 @pytest.mark.parametrize("value", CONSTANTS[:2])

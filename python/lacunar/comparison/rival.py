@@ -119,8 +119,7 @@ def one_run(
 ) -> Run | None:
     """Fit and predict learner k on split s; whatever it raises becomes part of the result. None, and no fit, after `until`.
 
-    `until` is in seconds of `time.time`, which processes share; `time_limit` is the seconds a fit that a learner with such a parameter
-    is told to keep.
+    `until` is in seconds of `time.time`, which processes share; `time_limit` is set, in seconds, on a learner that has such a parameter.
     """
     if time() > until:
         return None
