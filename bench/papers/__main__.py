@@ -219,7 +219,7 @@ def main() -> None:
     if unknown := [name for name in names if name not in EXPERIMENTS]:
         parser.error(f"{', '.join(unknown)}: not among {', '.join(EXPERIMENTS)}")
     if options.only and (closed := [name for name in names if not hasattr(module_of(name), "LONG")]):
-        parser.error(f"{', '.join(closed)}: --only is for karma_figure3, karma_movielens and slrm_real")
+        parser.error(f"{', '.join(closed)}: --only is for karma_figure3, karma_table1, karma_movielens and slrm_real")
     options.out = options.out or Path("paper-results" + ("-quick" if options.quick else ""))
     options.out.mkdir(parents=True, exist_ok=True)
     failed = [name for name in names if not carry_out(name, options)]

@@ -44,7 +44,10 @@ def test_every_listed_experiment_has_its_module(main, monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["karma_figure9"], "karma_figure9: not among karma_figure2"),
-        (["karma_peers", "--only", "auto"], "karma_peers: --only is for karma_figure3, karma_movielens and slrm_real"),
+        (
+            ["karma_peers", "--only", "auto"],
+            "karma_peers: --only is for karma_figure3, karma_table1, karma_movielens and slrm_real",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused(main, monkeypatch, capsys, arguments, message):
