@@ -3,7 +3,8 @@
 Each experiment writes NAME.md (a table, what the paper says, what we find) and NAME.png into DIR; an interrupted run goes on where it
 was. At full size it writes the record of its table, its picture and the table of claims, and puts them on the pages of docs/measured.
 With --quick, sizes fit into CI; the exit status is 1 where a trend does not hold. `check` computes one cell of every recorded table again and
-compares it with the record. `--only TEXT` computes the cells whose names contain it, and puts their rows into the recorded table. `judge` makes the verdicts of recorded tables again by the rules of today, where they are read off the table.
+compares it with the record. `--only TEXT` computes the cells whose names contain it, and puts their rows into the recorded table. `judge` makes the verdicts of recorded tables again by the rules of today, where they are read off the table, and
+the pictures of tables that --only adds to.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ EXPERIMENTS = {
 }
 
 
+PICTURES = records.RECORDS.parent / "papers"
 PEERS = {
     "LightGBM",
     "HistGradientBoosting",
@@ -102,11 +104,11 @@ def record(name: str, report: Report, cells: list[Cell]) -> None:
         witness={"compute": cheap.compute, "task": cheap.task, "value": cheap.value},
     )
     if report.picture is not None:
-        shutil.copy(report.picture, records.RECORDS.parent / "papers" / report.picture.name)
+        shutil.copy(report.picture, PICTURES / report.picture.name)
 
 
 def insert(name: str, report: Report, cells: list[Cell]) -> None:
-    """Rows of some cells put into the recorded table, whose other rows, picture and age stay; its claims are judged again."""
+    """Rows of some cells put into the recorded table, whose other rows and age stay; its claims are judged again, its picture is drawn anew."""
     record = records.read(name)
     rows, fresh = read_table(record["table"]), read_table(report.table.splitlines())
     for row, values in fresh.items():
@@ -118,6 +120,7 @@ def insert(name: str, report: Report, cells: list[Cell]) -> None:
         + record["table"][end:]
     )
     record["claims"] = [verdict.row(report.title) for verdict in module_of(name).claims(rows)]
+    module_of(name).draw(read_table(record["table"]), PICTURES / f"{name}.png")
     record["repeats"] = report.repeats
     record["commit"] = ", ".join(sorted({*record["commit"].split(", "), *(cell.commit for cell in cells)}))
     record["computes"] = sorted({*record["computes"], *(cell.compute for cell in cells)})
@@ -136,13 +139,19 @@ def vanishes(value: Any) -> bool:
 
 
 def judge(name: str) -> bool:
-    """Whether an experiment reads its verdicts off its table: those of its record are then made again, by the rules of today."""
-    read_off = getattr(module_of(name), "claims", None)
-    if read_off is None or not (records.RECORDS / f"{name}.json").is_file():
+    """Whether an experiment reads its verdicts off its table: those of its record are then made again, by the rules of today.
+
+    The picture, too, where cells may be put into the table one by one.
+    """
+    module = module_of(name)
+    if not hasattr(module, "claims") or not (records.RECORDS / f"{name}.json").is_file():
         return False
     record = records.read(name)
-    record["claims"] = [verdict.row(module_of(name).TITLE) for verdict in read_off(read_table(record["table"]))]
+    rows = read_table(record["table"])
+    record["claims"] = [verdict.row(module.TITLE) for verdict in module.claims(rows)]
     records.write_record(name, record)
+    if hasattr(module, "LONG"):
+        module.draw(rows, PICTURES / f"{name}.png")
     return True
 
 

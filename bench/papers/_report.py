@@ -141,10 +141,15 @@ def save(figure: Any, path: Path) -> Path:
 
 
 def lines(
-    axis: Any, at: Sequence[float], rows: Iterable[Mapping[str, Sequence[float]]], methods: Iterable[str], **style: Any
+    axis: Any,
+    at: Sequence[float],
+    rows: Iterable[Mapping[str, Sequence[float] | str]],
+    methods: Iterable[str],
+    **style: Any,
 ) -> None:
-    """Means with bars of one standard error, one line a method."""
+    """Means with bars of one standard error, one line a method; values over seeds, or what a table shows of them."""
     rows = list(rows)
     for name in methods:
-        middle, spread = np.array([mean_and_error(row[name]) for row in rows]).T
+        values = (row[name] for row in rows)
+        middle, spread = np.array([read_number(v) if isinstance(v, str) else mean_and_error(v) for v in values]).T
         axis.errorbar(at, middle, np.nan_to_num(spread), marker="o", markersize=3, capsize=2, label=name, **style)

@@ -7,7 +7,7 @@ w.x, and its sign for rows at least one standard deviation from the boundary, fi
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from bench.papers._report import (
@@ -54,17 +54,19 @@ def cell(margin: float | None, n: int, seed: int, n_test: int) -> dict[str, floa
     return {name: np.mean((m.fit(X[:n], y[:n]).predict(X[n:]) - y[n:]) ** 2) for name, m in models.items()}
 
 
-def draw(rows: dict[str, Any], sizes: tuple[int, ...], run: Run) -> Any:
+def draw(shown: dict[str, dict[str, str]], path: Path) -> Path:
+    """The picture of a table."""
     plt = pictures()
     figure, axes = plt.subplots(1, len(READINGS), figsize=(4.5 * len(READINGS), 4), squeeze=False)
     for axis, reading in zip(axes[0], READINGS, strict=True):
-        lines(axis, sizes, [rows[f"{reading}, m={n}"] for n in sizes], DRAWN)
+        rows = {int(name.rpartition("=")[2]): row for name, row in shown.items() if name.startswith(f"{reading}, m=")}
+        lines(axis, sorted(rows), [rows[n] for n in sorted(rows)], DRAWN)
         axis.set_xscale("log")
         axis.set_xlabel("sample size")
         axis.set_title(f"target {reading}")
     axes[0][0].set_ylabel("mean square error")
     axes[0][-1].legend(fontsize=7)
-    return save(figure, run.picture)
+    return save(figure, path)
 
 
 def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
@@ -113,5 +115,5 @@ def run(run: Run) -> Report:
             "karma is below .7 of 0-imputation, whatever the reading": all(wins.values()),
             "gamma = 2 is not enough for exactness": last["w.x"]["karma, gamma = 2"] > 3 * exact,
         },
-        picture=draw(rows, sizes, run),
+        picture=draw(read_table(made.splitlines()), run.picture),
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from bench.papers._report import (
     Report,
     Verdict,
     above,
-    mean_and_error,
     number,
     pictures,
+    read_number,
     read_table,
     save,
     table,
@@ -149,19 +150,22 @@ def cell(data: str, task: str, method: str, seed: int) -> float:
     return float(np.mean((made - y[test]) ** 2) / np.var(y) / 4 if task == "age" else np.mean(made != y[test]))
 
 
-def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
+def draw(shown: dict[str, dict[str, str]], path: Path) -> Path:
+    """The picture of a table."""
     plt = pictures()
-    figure, axis = plt.subplots(figsize=(6, 3.8))
-    for method in dict.fromkeys(m for row in found.values() for m in row):
-        at = [k for k, row in enumerate(found.values()) if method in row]
-        middle, spread = np.array([mean_and_error(row[method]) for row in found.values() if method in row]).T
-        axis.errorbar(at, middle, np.nan_to_num(spread), fmt="o", capsize=3, label=method)
+    figure, axis = plt.subplots(figsize=(7, 4.2))
+    methods = [m for m in shown if not m.startswith("paper: ")]
+    tasks = list(next(iter(shown.values())))
+    for k, method in enumerate(methods):
+        at, made = np.array([j for j, task in enumerate(tasks) if shown[method][task] != "-"]), shown[method].values()
+        middle, spread = np.array([read_number(value) for value in made if value != "-"]).T
+        axis.errorbar(at + 0.5 * (k / len(methods) - 0.5), middle, spread, fmt="o", markersize=4, label=method)
     for k, name in enumerate(("karma", "0-imputation")):
-        axis.plot(range(len(found)), [PAPER[task][k] for task in found], "_x"[k], color="k", label=f"paper: {name}")
-    axis.set_xticks(range(len(found)), list(found))
+        axis.plot(range(len(tasks)), [PAPER[task][k] for task in tasks], "_x"[k], color="k", label=f"paper: {name}")
+    axis.set_xticks(range(len(tasks)), tasks)
     axis.set_ylabel("error (age: MSE / 4 var)")
     axis.legend(fontsize=7)
-    return save(figure, run.picture)
+    return save(figure, path)
 
 
 def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
@@ -221,5 +225,5 @@ def run(run: Run) -> Report:
         repeats,
         [] if run.quick else claims(read_table(made.splitlines())),
         {"karma is below 0-imputation by the search of today": below},
-        picture=draw(found, run),
+        picture=draw(read_table(made.splitlines()), run.picture),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,29 +172,23 @@ def not_worse(name: str, found: dict[str, list[float]]) -> bool:
     return bool(karma - zero <= (0.01 if name in REGRESSION else np.sqrt(zero * (1 - zero) / n)))
 
 
-def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
+def draw(shown: dict[str, dict[str, str]], path: Path) -> Path:
+    """The picture of a table."""
     plt = pictures()
-    figure, axis = plt.subplots(figsize=(1.2 * len(found) + 3, 4.2))
-    known = {m for row in found.values() for m in row}
-    names = [m for m in {**classifiers(), **regressors()} if m in known - {"exact, paper protocol"}]
-    for k, method in enumerate(names):
-        at = [j + 0.8 * (k / len(names) - 0.5) for j, row in enumerate(found.values()) if method in row]
-        axis.plot(
-            at, [np.mean(row[method]) for row in found.values() if method in row], "o", markersize=4, label=method
-        )
+    tables = list(next(iter(shown.values())))
+    figure, axis = plt.subplots(figsize=(1.2 * len(tables) + 3, 4.2))
+    methods = [m for m in shown if m != "exact, paper protocol" and not m.startswith("paper: ")]
+    for k, method in enumerate(methods):
+        at = [j + 0.8 * (k / len(methods) - 0.5) for j, name in enumerate(tables) if shown[method][name] != "-"]
+        means = [float(value.partition("±")[0]) for value in shown[method].values() if value != "-"]
+        axis.plot(at, means, "o", markersize=4, label=method)
     for k, column in enumerate(COLUMNS[:2]):
-        axis.plot(
-            range(len(found)),
-            [PAPER[name][k] for name in found],
-            "_x"[k],
-            color="k",
-            markersize=9,
-            label=f"paper: {column}",
-        )
-    axis.set_xticks(range(len(found)), list(found), rotation=30)
+        printed = [PAPER[name][k] for name in tables]
+        axis.plot(range(len(tables)), printed, "_x"[k], color="k", markersize=9, label=f"paper: {column}")
+    axis.set_xticks(range(len(tables)), tables, rotation=30)
     axis.set_ylabel("error rate (regression: MSE / 4 var)")
     axis.legend(fontsize=6, ncols=2)
-    return save(figure, run.picture)
+    return save(figure, path)
 
 
 def run(run: Run) -> Report:
@@ -233,5 +228,5 @@ def run(run: Run) -> Report:
             f"One repeat: {', '.join(sorted(ONCE))}; mc-1 and mc-b on {', '.join(sorted(WIDE if run.long else WIDE - {'books'}))}.",
             f"marketing and books: {TRAINED} training and {TESTED} test rows a repeat.",
         ],
-        draw(found, run),
+        draw(read_table(made.splitlines()), run.picture),
     )

@@ -6,7 +6,8 @@ validation rows; medians of five draws of the mean squared error over the varian
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
 
 import numpy as np
 from bench.papers._report import Report, Verdict, by_seed, pictures, read_table, save, word
@@ -102,16 +103,20 @@ def cell_99(name: str, seed: int) -> dict[str, float]:
     return {method: value / float(np.var(world.test.target)) for method, value in errors.items()}
 
 
-def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
+def draw(shown: dict[str, dict[str, str]], path: Path) -> Path:
+    """The picture of a table: medians, and bars from the least to the largest."""
     plt = pictures()
-    figure, axes = plt.subplots(1, len(found), figsize=(3.6 * len(found), 3.6), squeeze=False)
-    for axis, (name, row) in zip(axes[0], found.items(), strict=True):
-        axis.boxplot(list(row.values()), tick_labels=list(row))
-        axis.set_title(name)
+    figure, axes = plt.subplots(1, len(shown), figsize=(1.6 * len(shown), 3.6), squeeze=False, sharey=True)
+    for axis, (name, row) in zip(axes[0], shown.items(), strict=True):
+        values = {m: [float(part) for part in re.findall(r"[\d.]+", text)] for m, text in row.items() if text != "-"}
+        median, least, largest = np.array(list(values.values())).T
+        # Rounded to fewer digits than the median, an end may lie on its other side.
+        axis.errorbar(list(values), median, np.maximum([median - least, largest - median], 0), fmt="o", capsize=3)
+        axis.set_title(name, fontsize=9)
         axis.set_yscale("log")
         axis.tick_params(axis="x", rotation=80, labelsize=7)
     axes[0][0].set_ylabel("MSE / var y")
-    return save(figure, run.picture)
+    return save(figure, path)
 
 
 def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
@@ -178,7 +183,7 @@ def run(run: Run) -> Report:
             **({} if run.quick else {"SLRM is below SMPCR on most tasks": len(below) > len(names) / 2}),
         },
         [],
-        draw(found, run),
+        draw(read_table(made.splitlines()), run.picture),
     )
 
 

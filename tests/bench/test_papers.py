@@ -112,8 +112,14 @@ def test_rows_of_some_cells_go_into_the_recorded_table(main, tmp_path, monkeypat
 
     monkeypatch.setattr(main.records, "RECORDS", tmp_path)
     monkeypatch.setattr(
-        main, "module_of", lambda name: SimpleNamespace(claims=lambda shown: [Verdict(*shown["two"].values(), *"abcd")])
+        main,
+        "module_of",
+        lambda name: SimpleNamespace(
+            claims=lambda shown: [Verdict(*shown["two"].values(), *"abcd")],
+            draw=lambda shown, path: drawn.append((list(shown), path.name)),
+        ),
     )
+    drawn = []
     record = {
         "table": RECORDED,
         "commit": "b",
@@ -128,6 +134,22 @@ def test_rows_of_some_cells_go_into_the_recorded_table(main, tmp_path, monkeypat
     main.insert("some", report, [main.Cell("two seed 0", "m:g", (), 0.3, 3600.0, "a")])
     after = main.records.read("some")
     assert after["table"] == [*RECORDED[:3], "| two | 0.3 | - |", "| three | 0.4 | - |", *RECORDED[4:]]
+    assert drawn == [(["one", "two", "three"], "some.png")]
     assert (after["commit"], after["hours"], after["computes"]) == ("a, b", 2.0, ["m:f", "m:g"])
     assert (after["repeats"], after["code"]) == ("3", "c")
     assert after["claims"][0].startswith("| Some, - | 0.3 ")
+
+
+@pytest.mark.parametrize("name", ["karma_figure3", "karma_table1", "karma_movielens", "slrm_real"])
+def test_a_recorded_table_is_drawn(main, tmp_path, name):
+    module = main.module_of(name)
+    picture = module.draw(main.read_table(main.records.read(name)["table"]), tmp_path / f"{name}.png")
+    assert picture.stat().st_size > 10_000
+
+
+def test_the_picture_of_figure_3_ends_where_its_table_does(main, tmp_path, monkeypatch):
+    figure3, figures = main.module_of("karma_figure3"), []
+    monkeypatch.setattr(figure3, "save", lambda figure, path: figures.append(figure))
+    figure3.draw(main.read_table(main.records.read("karma_figure3")["table"]), tmp_path / "figure.png")
+    ends = [max(axis.lines[0].get_xdata()) for axis in figures[0].axes]
+    assert ends == [10_000, 10_000]
