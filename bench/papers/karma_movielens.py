@@ -1,6 +1,6 @@
 """MovieLens rows of Table 1 of the KARMA paper: who is the user?
 
-Gender, occupation (error rates) and age (a quarter of the squared error over the variance, the paper's unit) of 6,040 users from their
+Gender, occupation (error rates) and age (a quarter of the squared error over the variance, what we take for the paper's unit) of 6,040 users from their
 ratings of 3,706 films, 80/20 splits. "paper protocol" is the printed kernel, gamma 1 to 4 and C on a quarter of the training rows. "search of today" is
 `KarmaClassifierCV` and `KarmaRegressorCV`, which choose among gamma 1 to 3 with and without indicators of who rated what, by cosine or trace, or of gamma 1
 without them. Beside them a linear model on [ratings, seen] with rows of length 1, and LightGBM if there. mc-1 and mc-b take lambda .1 on gender; with

@@ -3,7 +3,7 @@
 Error rates by five stratified folds a repeat; above 2000 rows, splits of 80/20 of a part of them. "paper protocol" is normalize=None, hinge
 (Crammer-Singer for more than two classes) or squared loss, gamma 1-4 and C on a 25 % holdout, refit on all training rows; "exact" solves
 the same objective by scikit-learn's LinearSVC on a factor of the Gram matrix. Regression is a quarter of the squared error over the
-variance: in the paper's unit predicting the mean is worth .25. mc-1 and mc-b have the test rows' features in their matrix.
+variance, what we take for the paper's unit: predicting the mean is worth .25 in it. mc-1 and mc-b have the test rows' features in their matrix.
 """
 
 from __future__ import annotations

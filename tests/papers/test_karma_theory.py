@@ -245,7 +245,7 @@ def test_ranges_are_checked():
         (lambda: sample_bound(3, 0.5, 0.1, delta=2.0), "delta must be above 0 and at most 1"),
         (lambda: truncation_bound(1.5, 2), r"regularity must be above 0 and at most 1; got 1\.5"),
         (lambda: gamma_needed(0.5, 0), "epsilon must be a finite number above 0; got 0"),
-        (lambda: objective_bound(10, 3, 2, 0.5), r"rho must be at most 1/4 in Theorem 2; got 0\.5"),
+        (lambda: objective_bound(10, 3, 2, 0.5), r"rho must be at most 1/4 for Theorem 2; got 0\.5"),
         (lambda: embedding_weights([1.0, 2.0], np.ones((2, 2)), 2), "Q must be a projection"),
         (lambda: embedding_weights([1.0], np.eye(1), 1.5), r"gamma must be a whole number >= 1; got 1\.5"),
         (lambda: embedding_weights(np.ones(60), np.eye(60), 5), "gamma must keep d .* at most 134217728 numbers"),

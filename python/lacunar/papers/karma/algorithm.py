@@ -85,8 +85,8 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     gamma : float, default=2
         Longest sequence of observed columns that the embedding distinguishes, >= 1.
     rho : float, default=0.25
-        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4,
-        which is the default, Theorem 3 `theory_rho`.
+        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 below 1/4, of
+        which the default is the end, Theorem 3 `theory_rho`.
     eta : callable, float or None, default=None
         Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t).
         A function is called for one row at a time, over stored rows; a model with a function of no
@@ -199,8 +199,8 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     gamma : float, default=2
         Longest sequence of observed columns that the embedding distinguishes, >= 1.
     rho : float, default=0.25
-        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 at most 1/4,
-        which is the default, Theorem 3 `theory_rho`.
+        rho/2 ||v||^2 + mean loss is minimised. Algorithm 1 has 0 < rho < 1, Theorem 2 below 1/4, of
+        which the default is the end, Theorem 3 `theory_rho`.
     eta : callable, float or None, default=None
         Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t).
     loss : {"squared", "absolute", "epsilon_insensitive"}, default="absolute"

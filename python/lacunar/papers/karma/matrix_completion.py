@@ -520,8 +520,8 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
     momentum : bool, default=True
         Whether a step starts from beyond the last iterate (Nesterov). False makes the printed
         steps, by full decompositions; `tol` is then the relative change of the matrix in a step,
-        which says nothing of the distance to the solution. The papers take columns as they are
-        (`standardize=False`).
+        which says nothing of the distance to the solution. Neither [1]_ nor [2]_ says that columns
+        were standardised (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None

@@ -208,7 +208,8 @@ def objective_bound(
     n_features, gamma : int
         d and gamma, >= 1.
     rho : float
-        Weight of |v|^2 / 2, in (0, 1/4].
+        Weight of |v|^2 / 2, in (0, 1/4]: the paper asks for less than 1/4, its source for at most
+        that.
     delta : float, default=0.05
         In (0, 1].
     lipschitz : float, default=1.0
@@ -246,7 +247,7 @@ def objective_bound(
     """
     _check(n_steps=n_steps, rho=rho, delta=delta, lipschitz=lipschitz, constant=constant)
     if rho > 0.25:
-        raise ValueError(f"rho must be at most 1/4 in Theorem 2; got {rho:g}. Use a smaller rho.")
+        raise ValueError(f"rho must be at most 1/4 for Theorem 2; got {rho:g}. Use a smaller rho.")
     size = embedding_size(n_features, gamma)
     return constant * max(lipschitz**2 * size, 1.0) * math.log(n_steps / delta) / (rho * n_steps)
 

@@ -70,7 +70,7 @@ class PrintedPOPCA(SubspaceModel):
     References
     ----------
     .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
-       Information", JMLR 2016, section 3.
+       Information", JMLR 2016, section 2.1 and Algorithm 1.
 
     Examples
     --------
