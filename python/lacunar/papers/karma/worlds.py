@@ -96,8 +96,8 @@ def make_block_margin(
     Figure 3 of the KARMA paper.
 
     A random division of columns into blocks, each of which tells the whole row as long as it has
-    `rank` columns. Every row sees each block with probability `share_observed`, independently, given
-    that it sees one at least. O(n d rank), times the draws a margin needs.
+    `rank` columns. Every row sees each block with probability `share_observed`, independently,
+    given that it sees one at least. O(n d rank), times the draws a margin needs.
 
     Parameters
     ----------
