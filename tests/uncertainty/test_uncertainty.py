@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lacunar import LacunarClassifier, LacunarRegressor, Observed
 from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
@@ -634,6 +635,20 @@ def test_masks_of_wide_tables_are_foreseen_as_those_of_narrow_ones():
     model = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8)
     scores = cross_val_predict(model, inputs, labels, cv=split, method="decision_function")
     assert auc == pytest.approx(roc_auc_score(labels, scores), abs=0.01)
+
+
+def test_masks_are_foreseen_without_threads_of_blas(monkeypatch):
+    """Threads of its small products wait for one another for twenty times what they work."""
+    threads = []
+
+    def counted(*arguments, **options):
+        threads.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return cross_val_predict(*arguments, **options)
+
+    monkeypatch.setattr("lacunar.uncertainty.mechanisms.cross_val_predict", counted)
+    with threadpool_limits(2):
+        mask_evidence(world(60, 3)[0], None, np.random.default_rng(0))
+    assert set(threads) == {1}
 
 
 def test_reports_of_any_table():
