@@ -292,6 +292,13 @@ def test_a_failed_fit_changes_nothing(classifier):
     assert np.array_equal(classifier.predict_proba(X), before)
 
 
+def test_a_time_limit_brings_no_warnings_of_others():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LacunarRegressor(members=["forest"], time_limit=60).fit(X[:40], Y[:40])
+    assert [str(w.message) for w in caught if w.category is not UserWarning] == []
+
+
 def test_time_limit_trains_fewer_members():
     started = time.process_time()
     with pytest.warns(UserWarning, match=r"time_limit=0.001 has shortened members .*boosting: left out"):

@@ -17,7 +17,6 @@ from lacunar.observed.cells import cut, listed
 from lacunar.observed.rules import Rule, check_parts, floats
 
 _MOST_DECIMALS = 4  # that filled numbers keep
-METHODS = ("pmm", "norm", "multinomial", "ordered")
 
 
 @dataclass(frozen=True)

@@ -468,8 +468,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
-        target = training.labels if training.labels is not None else on_grid(training.Y)
-        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        target = _target(training)
         rows = training.view.T.astype(np.float32)
         model = self._grown(training, rows, target)
         self.trees_ = Trees.of_forest(model, rows.shape[1])
@@ -513,7 +512,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         return float(np.average(losses, weights=training.weights(final)))
 
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
-        target = training.labels if training.labels is not None else training.Y
+        target = _target(training)
         model = self._model(training, _PILOT_TREES).set_params(oob_score=False)
         model.fit(training.view.T.astype(np.float32), target, sample_weight=training.weight)
         return _forests(whole) * _WORTHWHILE_TREES / _PILOT_TREES
@@ -570,6 +569,14 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         values = self.trees_.sums(view.T, n_jobs)
         return log_chances(values) if self.n_classes_ else values
+
+
+def _target(training: TrainingSet) -> NDArray[Any]:
+    """What a forest learns: labels (n,), or numbers (n, outputs) and (n,) of one output, or it warns."""
+    if training.labels is not None:
+        return training.labels
+    numbers = on_grid(training.Y)
+    return numbers[:, 0] if numbers.shape[1] == 1 else numbers
 
 
 def _forests(training: TrainingSet) -> float:
