@@ -236,6 +236,13 @@ def test_a_batch_whose_categories_look_like_numbers():
     np.testing.assert_array_equal(encoder.transform(np.array([[2], [None]], dtype=object)), [[0, 1, 0], [NAN] * 3])
 
 
+def test_whole_numbers_of_128_bits_and_masked_objects():
+    frame = pl.DataFrame({"a": [1, None, 2**70], "b": [3, 4, 5]}, schema={"a": pl.Int128, "b": pl.Int128})
+    np.testing.assert_array_equal(TableEncoder().fit_transform(frame), [[1, 3], [NAN, 4], [2.0**70, 5]])
+    masked = np.array([[1.0, "u"], [np.ma.masked, "v"], [2.0, np.ma.masked]], dtype=object)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(masked), [[1, 0], [NAN, 1], [2, NAN]])
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match=r"column 'id'.*Drop it"):
         TableEncoder(max_categories=3).fit(pd.DataFrame({"id": list("abcd")}))

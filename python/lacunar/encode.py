@@ -36,6 +36,7 @@ from lacunar.observed.cells import (
     tidied,
     value_in,
 )
+from lacunar.observed.contract import check_two_dimensional
 from lacunar.observed.door import as_array, refuse_file
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.numbers import as_frame, refuse_other_kinds
@@ -458,7 +459,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X must be a frame or an array of cells; got {came} of shape {X.shape}, which holds numbers already. "
                 "Pass it to the estimator as it is: nothing is left to encode, and a dense copy may not fit in memory."
             )
-        array = as_array(X)
+        array = check_two_dimensional(as_array(X))
         kind = array.dtype.kind
         if kind in "cV":
             refuse_other_kinds(array.dtype)
@@ -594,13 +595,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
+_WIDE = (nw.Int128, nw.UInt128)  # which NumPy does not have
 
 
 def columns_of_frame(
     frame: Any, cells_of: Callable[[NDArray[Any], Any], _Column] | None = None
 ) -> list[tuple[Any, _Column]]:
     """Names and values, by `cells_of` or as `column_of` makes them; columns of numbers are taken together, as there may be thousands."""
-    numeric = [k for k, dtype in enumerate(frame.schema.values()) if dtype.is_numeric() or dtype == nw.Boolean]
+    numeric = [
+        k
+        for k, dtype in enumerate(frame.schema.values())
+        if (dtype.is_numeric() or dtype == nw.Boolean) and dtype not in _WIDE
+    ]
     # By number: a frame may name its columns by numbers.
     block = frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))
     places = {k: j for j, k in enumerate(numeric)} if block.dtype.kind in "biuf" else {}

@@ -435,6 +435,13 @@ class AnnData:
     shape = (3, 3)
 
 
+class ArrowStream:
+    """What hands its rows over by Arrow's protocol alone."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return FRAME.__arrow_c_stream__(requested_schema)
+
+
 FRAME = pandas(list(np.eye(3)))
 NO_TABLES = {
     "one-dimensional": (np.ones(3), r"two-dimensional \(rows, columns\); got shape \(3,\)\. Reshape your data"),
@@ -450,6 +457,10 @@ NO_TABLES = {
     "None": (None, "got None"),
     "path": ("rows.csv", r"got 'rows\.csv'\. Read the file first"),
     "set": ({1.0}, r"got a set\. Make a list"),
+    "one number": (np.float64(3), r"two-dimensional .* got shape \(\)"),
+    "reader of Arrow": (ArrowStream(), r"got a ArrowStream\. Pass pyarrow\.table\(X\)"),
+    "no container": (object(), r"got a object\. Make an array or a frame"),
+    "parts of a frame": (FRAME.groupby("x0"), r"got a DataFrameGroupBy whose parts differ"),
 }
 SPARSE_SHAPES = {
     "one-dimensional": lambda: sp.coo_array(np.array([1.0, 0, 2])),
@@ -473,7 +484,7 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_no_table_is_refused_with_a_remedy(name, what):
     X, words = NO_TABLES[what]
-    with pytest.raises((TypeError, ValueError), match=f"^X must be .*{words}"):
+    with pytest.raises((TypeError, ValueError), match=f"^X must (be|have) .*{words}"):
         CALLS[name](X)
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from lacunar import KarmaClassifier, Observed
+from lacunar import KarmaClassifier, LacunarClassifier, Observed
 from lacunar.observed.container import read_archive, write_archive
 from lacunar.observed.contract import check_positions
 
@@ -37,6 +37,8 @@ def test_duplicates_are_never_summed(twice, kind, sparse_missing):
         Observed.from_scipy(X, sparse_missing=sparse_missing)
     with pytest.raises(ValueError, match="row 1, column 2"):
         KarmaClassifier(sparse_missing=sparse_missing).fit(X, [0, 1, 0])
+    with pytest.raises(ValueError, match="row 1, column 2"):
+        LacunarClassifier(sparse_missing=sparse_missing).fit(X, [0, 1, 0])
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc"])

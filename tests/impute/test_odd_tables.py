@@ -222,3 +222,28 @@ def test_errors_of_an_analysis_say_from_which_table_they_came():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert imputer.analyse(lambda table: table.mean()).names == ["a", "b", "c"]
+
+
+def test_cells_under_a_hard_mask_are_filled():
+    numbers = NUMBERS.to_numpy()
+    masked = np.ma.masked_array(np.nan_to_num(numbers, nan=9.0), np.isnan(numbers), hard_mask=True)
+    filled = Imputer(random_state=0).fit_transform(masked)
+    np.testing.assert_array_equal(np.ma.getdata(filled), Imputer(random_state=0).fit_transform(numbers))
+    assert not np.ma.is_masked(filled)
+
+
+def test_arrow_columns_keep_numbers_as_levels_and_truths():
+    levels = beside(pa.array([1.5, 2.0, None, 2.0]).dictionary_encode())
+    filled = Imputer(random_state=0).fit_transform(levels)
+    assert filled.schema == levels.schema
+    assert set(cells_of(filled)) == {1.5, 2.0}
+    numbers = Imputer(random_state=0).fit(beside([1.0, 0.0, 1.0, None]))
+    truths = numbers.transform(beside(pa.array([True, False, None])))
+    assert set(cells_of(truths)) == {True, False}
+
+
+def test_the_training_table_is_known_without_its_negative_zeros():
+    frame = NUMBERS.assign(a=[-0.0, *NUMBERS["a"][1:]])
+    imputer = MultipleImputer(2, sweeps=1).fit(frame)
+    again = next(imputer.draws(frame.assign(a=[0.0, *NUMBERS["a"][1:]])))
+    pd.testing.assert_frame_equal(again, next(imputer.draws()))

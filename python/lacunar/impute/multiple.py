@@ -483,7 +483,9 @@ def _digest(values: list[Values]) -> str:
     """What tells the training table from any other."""
     digest = sha256()
     for v in values:
-        digest.update(np.ascontiguousarray(v.numbers).tobytes() + v.missing.tobytes())
+        # Containers differ in the bits of NaN, and some have no negative zero.
+        numbers = np.where(np.isnan(v.numbers), np.nan, v.numbers + 0.0)
+        digest.update(numbers.tobytes() + v.missing.tobytes())
     return digest.hexdigest()
 
 

@@ -224,10 +224,16 @@ def _ordered_levels(series: Any) -> tuple[Any, ...] | None:
     if getattr(dtype, "ordered", False) or series.dtype == nw.Enum:
         levels = list(dtype.categories)
     elif getattr(getattr(native, "type", None), "ordered", False):
-        levels = native.unify_dictionaries().chunk(0).dictionary.to_pylist() if native.num_chunks else []
+        levels = _dictionary_of(native)
     else:
         return None
     return tuple(label_of(level) for level in plain_cells(levels, series.name))
+
+
+def _dictionary_of(native: Any) -> list[Any]:
+    """Levels of a column of Arrow's dictionaries."""
+    levels = (level for chunk in native.chunks for level in chunk.dictionary.to_pylist())
+    return list(dict.fromkeys(level for level in levels if level is not None))
 
 
 def _column_of(name: str, cells: NDArray[Any], levels: tuple[Any, ...] | None, truth: bool) -> Column:
@@ -340,6 +346,8 @@ def _filled_array(
     array: NDArray[Any], cells: Mapping[int, tuple[NDArray[np.intp], Floats]], columns: list[Column]
 ) -> NDArray[Any]:
     filled = array.copy()
+    if isinstance(filled, np.ma.MaskedArray):
+        filled.soften_mask()  # a hard mask keeps filled cells masked
     for j, (rows, values) in cells.items():
         if not len(rows):
             continue
@@ -531,7 +539,10 @@ def _whole(values: Floats, bits: int, signed: bool) -> Any:
 
 def _natives_of(series: Any) -> dict[str, Any]:
     """Levels of a column of categories as its type has them, by their labels."""
-    categories = getattr(getattr(series.to_native(), "dtype", None), "categories", None)
+    native = series.to_native()
+    categories = getattr(getattr(native, "dtype", None), "categories", None)
+    if nw.dependencies.is_pyarrow_chunked_array(native):
+        categories = _dictionary_of(native)
     # The Categories of polars are no collection: iterating them has no end.
     return _by_label(list(categories) if isinstance(categories, Collection) else [], series.name)
 
@@ -566,6 +577,8 @@ def _plain_values(values: Floats, column: Column, cells: list[Any]) -> list[Any]
     if column.is_number:
         if isinstance(example, Decimal):
             return _decimals(values, cells)
+        if isinstance(example, bool):
+            return [bool(value) for value in np.rint(values)]
         whole = column.kind == "whole" and not isinstance(example, float)
         numbers = [int(value) if whole else float(value) for value in values]
         if isinstance(example, time):

@@ -42,7 +42,7 @@ from lacunar.lowrank.gaussian import check_prices
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.cells import cut
-from lacunar.observed.contract import refuse_sparse_format
+from lacunar.observed.contract import check_stored, refuse_sparse_format
 from lacunar.observed.door import SparseMissing, TakesMissing, as_array, refuse_file, unmasked
 from lacunar.observed.names import absent_columns, columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
@@ -84,7 +84,7 @@ class Table(NamedTuple):
         refuse_file(X)
         if sp.issparse(X):
             refuse_sparse_format(X)
-            X = X.tocsr()
+            X = check_stored(X).tocsr()
         X = unmasked(X)
         if not (hasattr(X, "shape") or hasattr(X, "columns")):
             array = as_array(X)

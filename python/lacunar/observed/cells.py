@@ -113,6 +113,8 @@ def plain_cells(cells: Iterable[Any], name: Any) -> list[Any]:
 
 
 def _plain(cell: Any, row: int, name: Any) -> Any:
+    if cell is np.ma.masked:
+        return None
     if isinstance(cell, list | tuple | dict | set | np.ndarray):
         raise TypeError(
             f"column {name!r} must hold numbers, text or dates; got {cell!r} in row {row}. Make columns of it, or leave it out."

@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Set
 from copy import copy
+from numbers import Number
 from typing import Any, Literal, NoReturn
 
 import narwhals.stable.v1 as nw
@@ -154,17 +155,17 @@ def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArra
     try:
         return np.asarray(values)
     except ValueError as error:
-        if not isinstance(values, list | tuple):
+        if hasattr(values, "__array__"):
             raise
         raise ValueError(
-            f"{name} must have rows of one length; got a list whose parts differ ({error}). Use NaN or None for what "
-            "is missing."
+            f"{name} must have rows of one length; got a {type(values).__name__} whose parts differ ({error}). Use NaN "
+            "or None for what is missing."
         ) from None
 
 
 def refuse_no_table(X: Any) -> None:
     """TypeError for what holds no rows and columns that a door reads, with what to pass in its place."""
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray | np.generic):
         if X.dtype.names is not None:  # before their shape, which is that of one column
             _refuse_masked_records(X, "X")
             refuse_other_kinds(X.dtype)
@@ -206,7 +207,12 @@ def _remedy(X: Any) -> str | None:
         return "Read the file first: pandas.read_csv and pandas.read_parquet make frames of files."
     if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
         return "Compute it first: X.collect() in polars, X.compute() in Dask."
-    return "Make a list or an array of it." if isinstance(X, Iterator | Set) else None
+    if hasattr(X, "__arrow_c_stream__"):
+        return "Pass pyarrow.table(X)."
+    if isinstance(X, Iterator | Set):
+        return "Make a list or an array of it."
+    is_array = isinstance(X, Number) or any(hasattr(X, name) for name in ("__array__", "__array_interface__", "__len__"))
+    return None if is_array else "Make an array or a frame of it."
 
 
 def _is_arrow_column(X: Any) -> bool:

@@ -38,7 +38,7 @@ from lacunar.observed.contract import as_array as as_array
 from lacunar.observed.contract import float_dtype as float_dtype
 from lacunar.observed.contract import unmasked as unmasked
 from lacunar.observed.names import cells_by_name, columns_by_name
-from lacunar.observed.numbers import Place, as_frame, frame_array, numbers_of, plain_arrow
+from lacunar.observed.numbers import Place, as_frame, frame_array, numbers_of, plain_arrow, refuse_other_kinds
 from lacunar.observed.numbers import is_missing as is_missing
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
@@ -233,6 +233,7 @@ def read_X(
         return _read_frame(estimator, frame, reset)
     if sp.issparse(X):
         refuse_sparse_format(X)
+        refuse_other_kinds(X.dtype)
         X = check_stored(X)
         if sparse_missing == "absent":
             warn_if_counts(X)
