@@ -67,6 +67,10 @@ def containers(kind, labels):
     yield "Arrow array", pa.array(labels)
     yield "Arrow dictionary", pa.array(labels).dictionary_encode()
     yield "Arrow chunks", pa.chunked_array([labels[:7], labels[7:]])
+    if kind == "int":
+        yield "polars of 128 bits", pl.Series(labels, dtype=pl.Int128)
+    if kind == "str" and hasattr(np.dtypes, "StringDType"):  # NumPy 2
+        yield "text of NumPy", np.array(labels, dtype=np.dtypes.StringDType(na_object=None))
 
 
 def check_classes(model, kind, predicted):

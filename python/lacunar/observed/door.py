@@ -323,6 +323,10 @@ def plain_target(y: Any) -> Any:
         y = _of_list(y)
     if nw.dependencies.is_into_series(y):
         y = _labels_of(nw.from_native(y, series_only=True))
+    if (
+        getattr(getattr(y, "dtype", None), "kind", None) == "T"
+    ):  # of NumPy's StringDType, which scikit-learn does not read
+        y = y.astype(object)
     if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
         _refuse_times(y.dtype)
     return _typed(_whole_labels(y))
@@ -391,6 +395,9 @@ def _as_series(y: Any) -> Any:
 def _labels_of(series: Any) -> NDArray[Any]:
     """Labels of a narwhals series, (n,)."""
     missing = series.is_null().to_numpy()
+    is_wide = series.dtype in (nw.Int128, nw.UInt128)  # NumPy has no such numbers
+    if is_wide and not missing.any():
+        return np.array(series.to_list())
     if not missing.any() or series.dtype.is_float() or series.dtype.is_temporal():
         values: NDArray[Any] = series.to_numpy()
         return _of_list(series.to_list()) if values.dtype.kind == "U" else values
