@@ -426,14 +426,19 @@ def test_intervals_hold_for_any_number_of_missing_entries():
     assert (np.diff(model.predict_interval(rows, 0.5)) < np.diff(model.predict_interval(rows, 0.95))).all()
 
 
-def test_no_end_of_a_target_that_is_never_negative_lies_below_zero():
+def test_an_end_of_a_target_that_is_never_negative_lies_below_zero_to_hold_its_prediction_alone():
     rows, y = linear(300, 0.6)
     targets = np.c_[np.exp(y / 3), y]
     model = LacunarRegressor(members=["gaussian"]).fit(rows, targets)
     free = model.predict_interval(rows, lower_bound=None)
     assert (free < 0).any(axis=(0, 2)).all()
     usual, quantiles = model.predict_interval(rows), model.predict_quantiles(rows, [0.01, 0.5])
-    np.testing.assert_array_equal(usual[:, 0], np.maximum(free[:, 0], 0))
+    predicted = model.predict(rows)[:, 0]
+    assert (predicted < 0).any()
+    np.testing.assert_array_equal(usual[:, 0, 1], np.maximum(free[:, 0, 1], 0))
+    np.testing.assert_array_equal(usual[:, 0, 0], np.minimum(np.maximum(free[:, 0, 0], 0), predicted))
+    np.testing.assert_array_equal(model.predict_interval(rows, [0.9, 0.5])[:, 0, 0], usual[:, 0])
+    np.testing.assert_array_equal(model.predict_interval(rows, lower_bound=0.0)[:, 0], np.maximum(free[:, 0], 0))
     np.testing.assert_array_equal(usual[:, 1], free[:, 1])
     assert quantiles[:, 0].min() == 0 > quantiles[:, 1].min()
     for bound, least in (("observed", targets.min(axis=0)[:, None]), (0.25, 0.25)):

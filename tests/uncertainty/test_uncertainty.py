@@ -364,7 +364,13 @@ def test_no_end_lies_below_the_bound():
     X, y = chosen_law("skewed", 200)
     free = MaskConformalRegressor(GaussianRegressor(), lower_bound=None).fit(X, y)
     assert (free.predict_interval(X) < y.min()).any()
-    for bound, least in (("auto", 0.0), ("observed", y.min()), (0.5, 0.5), (-1.5, -1.5)):
+    usual = MaskConformalRegressor(GaussianRegressor()).fit(X, y)
+    held = np.minimum(np.maximum(free.predict_interval(X), 0.0), np.c_[usual.predict(X), np.full(len(X), np.inf)])
+    assert (usual.predict(X) < 0).any()
+    np.testing.assert_array_equal(usual.predict_interval(X), held)
+    np.testing.assert_array_equal(usual.predict_interval(X, [0.9, 0.5])[:, 0], held)
+    assert usual.predict_quantiles(X, 0.01).min() == 0
+    for bound, least in ((0.0, 0.0), ("observed", y.min()), (0.5, 0.5), (-1.5, -1.5)):
         model = MaskConformalRegressor(GaussianRegressor(), lower_bound=bound).fit(X, y)
         np.testing.assert_array_equal(model.predict_interval(X), np.maximum(free.predict_interval(X), least))
         assert model.predict_quantiles(X, 0.01).min() == least

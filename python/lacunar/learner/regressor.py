@@ -38,6 +38,7 @@ from lacunar.uncertainty.conformal import (
     LowerBound,
     Tail,
     check_levels,
+    hold_predictions,
     intervals_at,
     lowest_ends,
     quantiles_at,
@@ -422,8 +423,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             Coverage asked for, between 0 and 1.
         lower_bound : float, "auto", "observed" or None, default="auto"
             Below which no end lies: a number, the smallest target of training, or with "auto" 0
-            where no target of training is below 0, as of prices and counts. None is no bound: pass
-            it where targets below 0 are still to come.
+            where no target of training is below 0, as of prices and counts; a lower end then is
+            below 0 only to hold a prediction that is. None is no bound: pass it where targets below
+            0 are still to come.
 
         Returns
         -------
@@ -446,7 +448,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         for rows like those of training.
         """
         levels = check_levels(level)
-        intervals = self._spread(X, lambda spread: spread.intervals(levels), lower_bound, by_value=True)
+        intervals = self._spread(
+            X, lambda spread: spread.intervals(levels), lower_bound, by_value=True, are_intervals=True
+        )
         warn_of_infinite(intervals, levels, self._fewest_scores(), two_tails=True)
         return intervals
 
@@ -486,7 +490,13 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         return min(len(target.scores_.scores_) for targets in self.deviations_ for target in targets or [])
 
     def _spread(
-        self, X: Any, answer: Callable[[Any], Floats], lower_bound: LowerBound = None, *, by_value: bool = False
+        self,
+        X: Any,
+        answer: Callable[[Any], Floats],
+        lower_bound: LowerBound = None,
+        *,
+        by_value: bool = False,
+        are_intervals: bool = False,
     ) -> Floats:
         """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...), nothing below the bound.
 
@@ -504,7 +514,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             if by_value and len(view.T) >= FEWEST_ROWS:  # the last few rows of many are as those before
                 changed = self.masks_.values_changed(self.views_.comparable(view.T))
             spreads = self._value_spreads(view) if changed else self._spreads(view)
-            return np.stack([np.maximum(answer(one), low) for one, low in zip(spreads, least, strict=True)], axis=1)
+            ends = np.stack([np.maximum(answer(one), low) for one, low in zip(spreads, least, strict=True)], axis=1)
+            if are_intervals and lower_bound == "auto":
+                predictions = self._values(view) if changed else np.column_stack([one.values for one in spreads])
+                hold_predictions(ends, predictions, least)
+            return ends
 
         return self._shaped(self._in_batches(X, answers))
 

@@ -61,6 +61,17 @@ def lowest_ends(lower_bound: LowerBound, least: Floats) -> Floats:
     )
 
 
+def hold_predictions(intervals: Floats, predictions: Floats, least: Floats) -> None:
+    """Lower ends (..., [k], 2) become the predictions (...) that are below a bound found in the targets: an interval holds
+    its own prediction.
+
+    Upper ends stay at the bound or above, where the targets are.
+    """
+    below = predictions < least
+    one_each = (-1,) + (1,) * (intervals.ndim - predictions.ndim - 1)
+    intervals[below, ..., 0] = predictions[below].reshape(one_each)
+
+
 def place(n: Any, level: float) -> Any:
     """Rank, from 1, of the score that is the quantile of n: ceil(level (n + 1)), above n where they are too few."""
     return np.ceil(level * (n + 1) - 1e-9).astype(np.intp)

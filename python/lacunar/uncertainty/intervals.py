@@ -29,6 +29,7 @@ from lacunar.uncertainty.conformal import (
     LowerBound,
     Tail,
     check_levels,
+    hold_predictions,
     interval_scores,
     intervals_at,
     lowest_ends,
@@ -133,9 +134,10 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         rows are in groups, groups are counted.
     lower_bound : float, "auto", "observed" or None, default="auto"
         Below which no end lies: a number, the smallest target of training, or with "auto" 0 where
-        no target of training is below 0, as of prices and counts. That takes at most 1 / (n + 1) of
-        the coverage, on average over rows like the n of training. None is no bound: pass it where
-        targets below 0 are still to come.
+        no target of training is below 0, as of prices and counts; a lower end then is below 0 only
+        to hold a prediction that is. That takes at most 1 / (n + 1) of the coverage, on average
+        over rows like the n of training. None is no bound: pass it where targets below 0 are still
+        to come.
     random_state : int, RandomState or None, default=None
         Draws folds and masks. None is a fixed draw.
 
@@ -415,7 +417,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
             says.
         """
         levels = check_levels(self.level if level is None else level)
-        intervals = intervals_at(levels, self._ends(X, likelihood_ratio), skewed_interval)
+        intervals, least = intervals_at(levels, self._ends(X, likelihood_ratio), skewed_interval), self._least_end()
+        if self.lower_bound == "auto" and (intervals[..., 0] <= least).any():
+            hold_predictions(intervals, self.predict(X), least)
         warn_of_infinite(intervals, levels, self._n_scores, two_tails=True)
         return intervals
 
@@ -437,7 +441,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         -------
         quantiles : ndarray of shape (m, levels), or (m,) for one float
             None is below that of a smaller level. Those of .05 and .95 are the ends of the interval
-            of level .9; infinite where training rows are too few for the level, as a warning says.
+            of level .9, but for one that holds a prediction below the bound; infinite where
+            training rows are too few for the level, as a warning says.
         """
         levels = check_levels(level)
         quantiles = quantiles_at(levels, self._ends(X, likelihood_ratio))
@@ -472,7 +477,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     def _in_units(self, ends: Floats) -> Floats:
         """Ends in units of the target, none below the bound."""
         ends = ends if self.power_ is None else self.power_.inverse(ends)
-        return np.maximum(ends, lowest_ends(self.lower_bound, np.array([self.least_target_])))
+        return np.maximum(ends, self._least_end())
+
+    def _least_end(self) -> Floats:
+        """Below which no end lies (1,)."""
+        return lowest_ends(self.lower_bound, np.array([self.least_target_]))
 
     def _ends_around_folds(self, rows: Any, own: Floats | None) -> End:
         """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11)
