@@ -211,7 +211,9 @@ def _remedy(X: Any) -> str | None:
         return "Pass pyarrow.table(X)."
     if isinstance(X, Iterator | Set):
         return "Make a list or an array of it."
-    is_array = isinstance(X, Number) or any(hasattr(X, name) for name in ("__array__", "__array_interface__", "__len__"))
+    is_array = isinstance(X, Number) or any(
+        hasattr(X, name) for name in ("__array__", "__array_interface__", "__len__")
+    )
     return None if is_array else "Make an array or a frame of it."
 
 
