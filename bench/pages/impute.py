@@ -33,7 +33,7 @@ from sklearn.impute import IterativeImputer, KNNImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from lacunar.datasets import hide_mar, hide_mcar
-from lacunar.impute import Imputer, MultipleImputer, pool
+from lacunar.impute import CoxAnalysis, Imputer, LinearAnalysis, LogisticAnalysis, MultipleImputer, pool
 
 # -- entries that were hidden -------------------------------------------------------------------------------------------
 
@@ -235,6 +235,11 @@ def cox_world(X: Any, rng: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 WORLDS = {"linear": linear_world, "logistic": logistic_world, "Cox": cox_world}
+ANALYSES = {
+    "linear": LinearAnalysis("c4"),
+    "logistic": LogisticAnalysis("c4"),
+    "Cox": CoxAnalysis("c5", "c4"),  # the hazard orders the rows as times do
+}
 
 
 def hide_columns(X: Any, outcome: Any, share: float, at_random: bool, rng: Any) -> Any:
@@ -263,28 +268,30 @@ def one_coverage(name: str, n: int, share: float, at_random: bool, method: str, 
     frame = in_frame(np.column_stack([hide_columns(X, outcome, share, at_random, rng), outcome]), name != "linear")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        imputer = MultipleImputer(method=method, random_state=seed).fit(frame)
+        options = {"analysis": ANALYSES[name]} if method == "analysis" else {"method": method}
+        imputer = MultipleImputer(random_state=seed, **options).fit(frame)
         pooled = imputer.analyse(lambda table: analysis(table.to_numpy(dtype=float)))
     ends = pooled.conf_int()[:4]
     return (ends[:, 0] <= BETA) & (ends[:, 1] >= BETA), ends[:, 1] - ends[:, 0]
 
 
 def coverage(
-    quick: bool, repeats: int = 100, sizes: tuple[int, ...] = (100, 500), models: tuple[str, ...] = tuple(WORLDS)
-) -> None:
+    quick: bool, repeats: int = 100, sizes: tuple[int, ...] = (100, 500), models: tuple[str, ...] = tuple(WORLDS),
+    methods: tuple[str, ...] = ("pmm",),
+) -> None:  # fmt: skip
     """Coverage of every coefficient by model, mechanism, share missing and rows."""
     repeats = 3 if quick else repeats
     print(
-        f"{'model':10}{'':6}{'missing':>8}{'rows':>6}{'method':>8}{'coverage':>29}{'mean':>7}{'width':>7}  of {repeats}"
+        f"{'model':10}{'':6}{'missing':>8}{'rows':>6}{'method':>10}{'coverage':>29}{'mean':>7}{'width':>7}  of {repeats}"
     )
     for name in models:
         for at_random, share, n in itertools.product((True, False), (0.1, 0.3, 0.5), (100,) if quick else sizes):
-            for method in ("pmm",):
+            for method in methods:
                 pairs = [one_coverage(name, n, share, at_random, method, seed) for seed in range(repeats)]
                 hits, widths = (np.array(part) for part in zip(*pairs, strict=True))
                 shares = " ".join(f"{share:.3f}" for share in hits.mean(axis=0))
                 print(
-                    f"{name:10}{'MCAR' if at_random else 'MAR':6}{share:8.0%}{n:6}{method:>8}{shares:>29}{hits.mean():7.3f}"
+                    f"{name:10}{'MCAR' if at_random else 'MAR':6}{share:8.0%}{n:6}{method:>10}{shares:>29}{hits.mean():7.3f}"
                     f"{widths.mean():7.3f}",
                     flush=True,
                 )
@@ -485,13 +492,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=100, help="tables of a cell of coverage")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 500])
     parser.add_argument("--models", nargs="+", default=list(WORLDS), choices=list(WORLDS), help="of `coverage`")
+    parser.add_argument(
+        "--methods", nargs="+", default=["pmm"], choices=["pmm", "norm", "analysis"], help="of `coverage`"
+    )
     parser.add_argument("--most", type=int, default=1000, help="rows of a real table at most, of `hidden`")
     parser.add_argument(
         "--shares", type=float, nargs="*", default=[0.1, 0.3, 0.6], help="missing at random, of `hidden`"
     )
     args = parser.parse_args()
     hide = functools.partial(hidden, most=args.most, shares=tuple(args.shares))
-    cover = functools.partial(coverage, repeats=args.repeats, sizes=tuple(args.rows), models=tuple(args.models))
+    cover = functools.partial(
+        coverage, repeats=args.repeats, sizes=tuple(args.rows), models=tuple(args.models), methods=tuple(args.methods)
+    )
     for name, run in (("hidden", hide), ("coverage", cover), ("mixed", mixed), ("rivals", rivals), ("speed", speed)):
         if args.only in (None, name):
             run(args.quick)

@@ -43,6 +43,28 @@ def odds_log_likelihood(theta, X, places, k):
     return total
 
 
+def cox_derivatives(A, time, event, weight, coef):
+    """Slope and information of the partial likelihood with Breslow's ties, one event at a time."""
+    slope, information = np.zeros(len(coef)), np.zeros((len(coef), len(coef)))
+    for i in np.flatnonzero(event):
+        at_risk = time >= time[i]
+        risk = weight[at_risk] * np.exp(A[at_risk] @ coef)
+        mean = risk @ A[at_risk] / risk.sum()
+        apart = A[at_risk] - mean
+        slope += weight[i] * (A[i] - mean)
+        information += weight[i] * (apart * risk[:, None]).T @ apart / risk.sum()
+    return slope, information
+
+
+def breslow(A, time, event, weight, coef):
+    """Cumulative hazard of every row at its time."""
+    steps = np.zeros(len(time))
+    for i in np.flatnonzero(event):
+        at_risk = time >= time[i]
+        steps[i] = weight[i] / np.sum(weight[at_risk] * np.exp(A[at_risk] @ coef))
+    return np.array([steps[time <= t].sum() for t in time])
+
+
 def rubin(estimates, variances, complete):
     """Pooled estimate, standard error, degrees of freedom, fraction missing and relative increase of one coefficient."""
     m, mean, within = len(estimates), np.mean(estimates), np.mean(variances)

@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.impute import models
+from lacunar.impute.analyses import Regression
 from lacunar.impute.formulas import Formula
 from lacunar.impute.models import (
     draw_levels,
@@ -67,6 +68,12 @@ class Target:
         """Numbers with as many decimals as the column."""
         return values if self.decimals is None else np.round(values, self.decimals)
 
+    def undone(self, design: Floats) -> Floats:
+        """Values (n,) from its columns of the design (n, width)."""
+        if self.is_number:
+            return design[:, 0] * self.scale + self.centre  # type: ignore[no-any-return]
+        return design @ np.arange(1.0, self.levels)  # type: ignore[no-any-return]
+
     def design(self, values: Floats) -> Floats:
         """Its columns of the design (n, width)."""
         if self.is_number:
@@ -85,6 +92,7 @@ class Plan:
     ridge: float
     n_donors: int
     weight: Floats | None = None
+    regression: Regression | None = None  # that draws agree with
 
     @property
     def order(self) -> list[Target]:
@@ -254,12 +262,15 @@ class Chain:
             rows: Floats = self.X.take(target.missing, axis=0)
             kept = target.place, rows, np.empty((0, 0))
         rows = kept[1]
-        values = draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
+        values = self._drawn(target, rows, parameters)
         if self._sums is None:
             self._set(target, values)
         else:
             self._change_sums(target, values, rows, kept[2][:, target.own])
         self._follow(target.place)
+
+    def _drawn(self, target: Target, rows: Floats, parameters: Parameters) -> Floats:
+        return draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
 
     def _change_sums(self, target: Target, values: Floats, rows: Floats, before: Floats) -> None:
         """Set a column, and change the Gram matrix by the rows (m, width) where it is missing; `before` is their part of it, if known."""
@@ -312,14 +323,19 @@ def draw_values(
         reach = models.REACH * float(parameters["sigma"][0])
         return parameters["values"][nearest(parameters["fits"], rows @ drawn[0], n_donors, reach, rng)]
     if target.method == "norm":
-        return _normal_values(target, rows @ drawn[0], float(parameters["sigma"][0]), rng)
+        return normal_values(target, rows @ drawn[0], float(parameters["sigma"][0]), rng)
+    return draw_levels(level_chances(target, rows, parameters), rng)
+
+
+def level_chances(target: Target, rows: Floats, parameters: Parameters) -> Floats:
+    """Probabilities (m, levels) of the levels of a column for rows (m, width) of the design."""
+    drawn = parameters["drawn"]
     if target.method == "ordered":
-        theta = np.r_[parameters["cuts"], drawn[0]]
-        return draw_levels(odds(rows, theta, target.levels), rng)
-    return draw_levels((shares if target.method == "rest" else softmax)(rows, drawn), rng)
+        return odds(rows, np.r_[parameters["cuts"], drawn[0]], target.levels)
+    return (shares if target.method == "rest" else softmax)(rows, drawn)
 
 
-def _normal_values(target: Target, mean: Floats, sigma: float, rng: np.random.Generator) -> Floats:
+def normal_values(target: Target, mean: Floats, sigma: float, rng: np.random.Generator) -> Floats:
     """Normal draws within the bounds of the column, with its decimals."""
     low, high = ((bound - target.centre) / target.scale for bound in (target.low, target.high))
     if np.isinf(low) and np.isinf(high):
@@ -332,10 +348,9 @@ def _normal_values(target: Target, mean: Floats, sigma: float, rng: np.random.Ge
     return target.rounded(values)
 
 
-def run_chain(plan: Plan, observed: Floats, sweeps: int, rng: np.random.Generator) -> Draw:
+def run_chain(chain: Chain, sweeps: int) -> Draw:
     """One draw: the missing entries after `sweeps` sweeps, and the parameters of the last."""
-    chain = Chain(plan, observed, rng)
-    trace, parameters = {target.place: np.empty(sweeps) for target in plan.order}, {}
+    trace, parameters = {target.place: np.empty(sweeps) for target in chain.plan.order}, {}
     for k in range(sweeps):
         parameters = chain.sweep(keep=k == sweeps - 1)
         for place, means in trace.items():

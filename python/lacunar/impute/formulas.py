@@ -30,8 +30,9 @@ def _is_number(value: Any) -> bool:
 class Formula:
     """A formula over columns of numbers: + - * / **, numbers, parentheses, and log, exp, sqrt and abs."""
 
-    def __init__(self, text: str, column: str, places: Mapping[str, int]) -> None:
-        """`places` are the columns that it may name, by name."""
+    def __init__(self, text: str, column: str, places: Mapping[str, int], wish: str = "") -> None:
+        """`places` are the columns that it may name, by name; errors begin with `wish`."""
+        self._wish = wish or "passive must give each column a formula"
         self.text, self.column, self._places = text, column, places
         try:
             self._tree = ast.parse(text, mode="eval").body
@@ -59,7 +60,7 @@ class Formula:
 
     def _refuse(self, reason: str) -> NoReturn:
         raise ValueError(
-            f"passive must give each column a formula of columns of numbers with + - * / **, {', '.join(_FUNCTIONS)}; got "
+            f"{self._wish} of columns of numbers with + - * / **, {', '.join(_FUNCTIONS)}; got "
             f"{cut(self.text)!r} for {cut(self.column)!r}: {reason}. Columns of numbers: {listed(self._places)}."
         )
 
@@ -75,10 +76,10 @@ class Formula:
         return values
 
     def values(self, columns: Mapping[int, Floats]) -> Floats:
-        """Its values, whatever they are."""
-        n = len(next(iter(columns.values()))) if columns else 0
+        """Its values, whatever they are, in the shape to which the columns broadcast."""
+        shape = np.broadcast_shapes(*(column.shape for column in columns.values()))
         with np.errstate(all="ignore"):
-            return np.broadcast_to(np.asarray(self._value(self._tree, columns), dtype=np.float64), (n,))
+            return np.broadcast_to(np.asarray(self._value(self._tree, columns), dtype=np.float64), shape)
 
     def _value(self, node: Any, columns: Mapping[int, Floats]) -> Any:
         if isinstance(node, ast.Name):

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from lacunar._typing import Floats, Ints
 
-_PRIOR = 1 / 2.5**2  # precision of a logistic coefficient: a normal of standard deviation 2.5 (Gelman et al. 2008)
+PRIOR = 1 / 2.5**2  # precision of a logistic coefficient: a normal of standard deviation 2.5 (Gelman et al. 2008)
 _INTERCEPT_PRIOR = 1e-4
 _FAR = 0.5  # root mean square change of the linear predictor beyond which second derivatives are taken anew
 _LONGEST = 4.0  # change of a linear predictor in one step
@@ -139,7 +139,7 @@ def fit_multinomial(X: Floats, hot: Floats, weight: Floats | None, state: Newton
     capped: separated levels get finite coefficients. Second derivatives are kept while steps are short. O(n p^2 k^2).
     """
     (n, p), k = X.shape, hot.shape[1]
-    prior = np.full((k, p), _PRIOR)
+    prior = np.full((k, p), PRIOR)
     prior[:, 0] = _INTERCEPT_PRIOR
     coef, far = state.parameters.reshape(k, p), 0.0
     scores, hot = coef @ X.T, np.ascontiguousarray(hot.T)
@@ -217,7 +217,7 @@ def fit_odds(X: Floats, places: Ints, weight: Floats | None, state: Newton, k: i
     Fisher's scoring, from the mode of the sweep before. X (n, p) has no column of ones, for which the cuts stand.
     """
     p = X.shape[1]
-    prior = np.r_[np.full(k - 1, _INTERCEPT_PRIOR), np.full(p, _PRIOR)]
+    prior = np.r_[np.full(k - 1, _INTERCEPT_PRIOR), np.full(p, PRIOR)]
     theta, factor = state.parameters, None
     for _ in range(_MOST_STEPS):
         slope, information = _odds_slope(X, places, weight, theta, k)

@@ -21,7 +21,9 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
-from lacunar.impute.chained import Draw, Parameters, Plan, choose_predictors, draw_rows, run_chain
+from lacunar.impute.analyses import CoxAnalysis, LinearAnalysis, LogisticAnalysis
+from lacunar.impute.chained import Chain, Draw, Parameters, Plan, choose_predictors, draw_rows, run_chain
+from lacunar.impute.compatible import CompatibleChain
 from lacunar.impute.plans import (
     Learned,
     Wishes,
@@ -83,6 +85,10 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         Columns of numbers to formulas of other columns, such as {"s": "a + b"}: their missing cells
         follow from the others. Formulas have numbers, names of columns, ``+ - * / **``,
         parentheses, log, exp, sqrt and abs.
+    analysis : LinearAnalysis, LogisticAnalysis or CoxAnalysis, default=None
+        The regression that follows. Its covariates are drawn in agreement with it, interactions,
+        squares and hazards included, which chained equations alone only come near to. Numbers are
+        then drawn by "norm", and rows that `fit` never saw cannot be drawn.
     n_jobs : int, default=None
         Chains at once. The draws are the same for any number.
     random_state : int, RandomState or None, default=None
@@ -119,7 +125,8 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        Infinite numbers; a parameter that names no column of X; bounds that observed values break;
+        Infinite numbers; a parameter that names no column of X; times or events of a Cox regression
+        that are missing; bounds that observed values break;
         a formula that gives no number.
     TypeError
         Sparse matrices, `Observed` tables and files: every cell is filled, so the table is dense.
@@ -142,9 +149,13 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     drawn parameters; from 9 levels on one against the rest. Ordered are pandas' ordered categories,
     Arrow's ordered dictionaries and polars' Enum. Dates are numbers that are matched. Levels that
     no row shows stay in the type of the column and are never drawn. A constant column is filled
-    with its constant. To predict, take `lacunar.learner.LacunarClassifier`, which learns from
-    missing values as they are. van Buuren, "Flexible Imputation of Missing Data", 2018. O(m sweeps
-    (n p^2 + p^4)) for p columns of numbers.
+    with its constant. With `analysis`, a column is drawn from its model given the other covariates
+    times the likelihood of the outcome. To predict, take `lacunar.learner.LacunarClassifier`, which
+    learns from missing values as they are. O(m sweeps (n p^2 + p^4)) for p columns of numbers.
+
+    van Buuren, "Flexible Imputation of Missing Data", 2018; Bartlett, Seaman, White and Carpenter,
+    "Multiple imputation of covariates by fully conditional specification: accommodating the
+    substantive model", 2015.
 
     Examples
     --------
@@ -180,6 +191,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         "not_predictors": ["array-like", None],
         "bounds": [Mapping, None],
         "passive": [Mapping, None],
+        "analysis": [LinearAnalysis, LogisticAnalysis, CoxAnalysis, None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -198,6 +210,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         not_predictors: Sequence[str] | None = None,
         bounds: Mapping[str, tuple[float | None, float | None]] | None = None,
         passive: Mapping[str, str] | None = None,
+        analysis: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -212,6 +225,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         self.not_predictors = not_predictors
         self.bounds = bounds
         self.passive = passive
+        self.analysis = analysis
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -260,7 +274,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
             if isinstance(chosen, list | tuple):
                 predictors[name] = list(map(str, chosen))
         kept, unused = (list(map(str, names or ())) for names in (self.keep_missing, self.not_predictors))
-        return Wishes(method, predictors, kept, unused, _by_name(self.bounds), _by_name(self.passive))
+        return Wishes(method, predictors, kept, unused, _by_name(self.bounds), _by_name(self.passive), self.analysis)
 
     def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
         options = {"ridge": float(self.ridge), "n_donors": int(self.n_donors)}
@@ -275,7 +289,8 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
 
     def _chain(self, plan: Plan, observed: Floats, k: int) -> Draw:
         with one_blas_thread():
-            draw = run_chain(plan, observed, self.sweeps, generator(int(self.seeds_[k])))
+            chain = Chain if plan.regression is None else CompatibleChain
+            draw = run_chain(chain(plan, observed, generator(int(self.seeds_[k]))), self.sweeps)
         say(self.verbose, "chain %d of %d", k + 1, self.n_imputations)
         return draw
 
@@ -287,7 +302,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         self.traces_ = np.full((m, self.sweeps, d), np.nan)
         for target in plan.targets:
             self.imputed_[target.place] = np.array([draw.values[target.place] for draw in draws])
-            if target.formula is None:
+            if target.formula is None and plan.regression is None:
                 parts = [draw.parameters[target.place] for draw in draws]
                 self.models_[target.place] = {name: np.array([part[name] for part in parts]) for name in parts[0]}
             if len(target.missing):
@@ -356,6 +371,11 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
             return self._training_draws(self._training, shifts)
         table = read_table(self, X, reset=False)
         values = table.values(self.columns_)
+        if self.analysis is not None and _digest(values) != self.rows_:
+            raise ValueError(
+                "X must be the training table where draws agree with an analysis, which says nothing of outcomes of other rows; got another. Pass "
+                "None, or fit without analysis."
+            )
         if _digest(values) == self.rows_:
             return self._training_draws(table, shifts)
         return self._new_draws(table, values, shifts)
@@ -450,7 +470,8 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
             if drawn is not None and column.levels and not np.isin(drawn, np.arange(len(column.levels))).all():
                 raise ValueError("imputed_ and columns_ of the model file contradict each other. Fit again")
         plan, _ = self._plan(none, wishes, None)
-        methods = {t.place: (t.method, t.levels) for t in plan.targets if t.formula is None}
+        fitted = [t for t in plan.targets if t.formula is None and plan.regression is None]
+        methods = {t.place: (t.method, t.levels) for t in fitted}
         check_models(self.models_, methods, {"m": len(self.seeds_), "width": plan.width})
 
 

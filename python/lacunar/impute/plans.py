@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from lacunar._typing import Bools, Floats
+from lacunar.impute.analyses import regression_of
 from lacunar.impute.chained import KEPT_DONORS, MOST_TOGETHER, Plan, Target
 from lacunar.impute.formulas import Formula
 from lacunar.impute.tables import Column, Values
@@ -29,6 +30,7 @@ class Wishes:
     not_predictors: Sequence[str]
     bounds: Mapping[str, tuple[float | None, float | None]] | None
     passive: Mapping[str, str] | None
+    analysis: Any = None
 
     def check(self, columns: list[Column]) -> None:
         """ValueError where a parameter names a column that the table lacks, or a method that does not fit it."""
@@ -73,6 +75,8 @@ class Wishes:
         if column.is_number:
             if wish not in ("pmm", "norm"):
                 self._refuse(column, wish, "'pmm' or 'norm'")
+            if self.analysis is not None:
+                return "norm"
             return "pmm" if column.kind == "date" else wish
         if named and wish not in ("multinomial", "ordered"):
             self._refuse(column, wish, "'multinomial' or 'ordered'")
@@ -173,7 +177,11 @@ def build_plan(
     for target in targets:
         known = np.flatnonzero(~np.isnan(values[target.place].numbers))
         X[known, target.own] = target.design(values[target.place].numbers[known])
-    return Plan(targets, first, n, ridge, n_donors, weight), X
+    plan = Plan(targets, first, n, ridge, n_donors, weight)
+    if wishes.analysis is not None:
+        numbers, varies = [v.numbers for v in values], [part.varies for part in learned]
+        plan.regression = regression_of(wishes.analysis, columns, numbers, varies, wishes.passive or {})
+    return plan, X
 
 
 def _formulas(columns: list[Column], wishes: Wishes) -> dict[int, Formula]:
@@ -224,6 +232,7 @@ def allowed_predictors(plan: Plan, columns: list[Column], wishes: Wishes) -> dic
     """Which columns of the design each column may use."""
     own = {columns[target.place].name: target.own for target in plan.targets}
     formulas = [target for target in plan.targets if target.formula is not None]
+    outcomes = [] if plan.regression is None else [t for t in plan.targets if t.place in plan.regression.places]
     masks = {}
     for target in plan.targets:
         name = columns[target.place].name
@@ -234,6 +243,8 @@ def allowed_predictors(plan: Plan, columns: list[Column], wishes: Wishes) -> dic
             mask[own.get(other, slice(0, 0))] = True
         for other in wishes.not_predictors:
             mask[own.get(other, slice(0, 0))] = False
+        for outcome in outcomes:
+            mask[outcome.own] = False
         for passive in formulas:  # a column that follows from this one would only give it back
             if passive.formula is not None and target.place in passive.formula.places:
                 mask[passive.own] = False

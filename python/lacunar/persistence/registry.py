@@ -62,6 +62,7 @@ CLASSES = _table(
 RECORDS = _table(
     ("lacunar", "lacunar.kernels", "KernelForm RadialForm"),
     ("lacunar", "lacunar.observed.cells", "Reading"),
+    ("lacunar.impute", "lacunar.impute.analyses", "CoxAnalysis LinearAnalysis LogisticAnalysis"),
     ("lacunar.impute", "lacunar.impute.tables", "Column"),
     ("lacunar.impute", "lacunar.impute.plans", "Learned"),
 )
