@@ -141,6 +141,16 @@ def test_years_far_from_ours_are_filled_or_refused(library, year):
         Imputer().fit(frame)
 
 
+@pytest.mark.parametrize("library", [pd, pl])
+def test_durations_that_python_has_not_are_refused(library):
+    days = np.array([1.5e9, 2e9, np.nan, 1e9] * 5)
+    durations = (86_400e3 * np.nan_to_num(days)).astype("timedelta64[ms]")
+    durations[np.isnan(days)] = np.timedelta64("NaT")
+    frame = library.DataFrame({"d": library.Series(durations), "x": np.arange(20.0)})
+    with pytest.raises(ValueError, match=r"at most 999999999 days.* for column 'd'. Make numbers"):
+        Imputer().fit_transform(frame)
+
+
 NUMBERS = pd.DataFrame({"a": [1.5, np.nan, 2.25, 4.0] * 6, "b": np.arange(24.0), "c": [np.nan, 1.0, 2.5] * 8})
 
 

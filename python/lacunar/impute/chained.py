@@ -171,19 +171,19 @@ class Chain:
     def sweep(self, keep: bool = False) -> dict[int, Parameters]:
         """Every column with missing entries once; with `keep` the parameters of all columns."""
         self._sums = None
-        kept: dict[int, Parameters] = {}
+        learned: dict[int, Parameters] = {}
         for target in self.plan.order:
             if target.formula is not None:
                 continue
             parameters = self._learn(target)
             self.draw(target, parameters)
             if keep:
-                kept[target.place] = self._thinned(target, parameters)
+                learned[target.place] = self._thinned(target, parameters)
         if keep:
             self._sums = None
             complete = (t for t in self.plan.targets if not len(t.missing) and t.formula is None)
-            kept |= {t.place: self._thinned(t, self._learn(t)) for t in complete}
-        return kept
+            learned |= {t.place: self._thinned(t, self._learn(t)) for t in complete}
+        return learned
 
     def _gram(self) -> Floats:
         """The Gram matrix of all rows, kept up to date by `draw`."""
@@ -257,16 +257,16 @@ class Chain:
 
     def draw(self, target: Target, parameters: Parameters) -> None:
         """Draw the missing entries of one column, and what follows from it."""
-        kept, self._lost = self._lost, None
-        if kept is None or kept[0] != target.place:
+        lost, self._lost = self._lost, None
+        if lost is None or lost[0] != target.place:
             rows: Floats = self.X.take(target.missing, axis=0)
-            kept = target.place, rows, np.empty((0, 0))
-        rows = kept[1]
+            lost = target.place, rows, np.empty((0, 0))
+        rows = lost[1]
         values = self._drawn(target, rows, parameters)
         if self._sums is None:
             self._set(target, values)
         else:
-            self._change_sums(target, values, rows, kept[2][:, target.own])
+            self._change_sums(target, values, rows, lost[2][:, target.own])
         self._follow(target.place)
 
     def _drawn(self, target: Target, rows: Floats, parameters: Parameters) -> Floats:
@@ -310,8 +310,8 @@ class Chain:
         if len(order) > KEPT_DONORS:
             edges = np.linspace(0, len(order), KEPT_DONORS + 1).astype(np.intp)
             order = order[self.rng.integers(edges[:-1], edges[1:])]
-        kept = {name: parameters[name] for name in ("drawn", "sigma")}
-        return kept | {name: parameters[name][order] for name in ("fits", "values")}
+        line = {name: parameters[name] for name in ("drawn", "sigma")}
+        return line | {name: parameters[name][order] for name in ("fits", "values")}
 
 
 def draw_values(

@@ -515,7 +515,7 @@ def _frame_cells(series: Any, values: Floats, column: Column) -> Any:
     if dtype.is_decimal():
         return _decimals(values, series.to_list())
     if dtype == nw.Duration:
-        return [timedelta(days=float(value)) // _unit(dtype) * _unit(dtype) for value in values]
+        return [duration // _unit(dtype) * _unit(dtype) for duration in _durations(values, column)]
     if dtype == nw.Date:
         return [moment.date() for moment in _moments(values)]
     if dtype == nw.Datetime:
@@ -561,6 +561,16 @@ def _unit(dtype: Any) -> timedelta:
     return {"s": timedelta(seconds=1), "ms": timedelta(milliseconds=1)}.get(dtype.time_unit, _MICROSECOND)
 
 
+def _durations(values: Floats, column: Column) -> list[timedelta]:
+    far = np.abs(values) > timedelta.max.days
+    if far.any():
+        raise ValueError(
+            f"X must hold durations of at most {timedelta.max.days} days, as Python does; got {values[far][0]:g} days for column "
+            f"{cut(column.name)!r}. Make numbers of them, such as years."
+        )
+    return [timedelta(days=float(value)) for value in values]
+
+
 def _moments(values: Floats, unit: timedelta = _MICROSECOND) -> list[datetime]:
     return [datetime(1970, 1, 1) + int(value) * _MICROSECOND // unit * unit for value in values]
 
@@ -584,7 +594,7 @@ def _plain_values(values: Floats, column: Column, cells: list[Any]) -> list[Any]
         if isinstance(example, time):
             last = 86_400_000_000 - 1  # microseconds of a day
             return [_moments(np.array([np.clip(np.rint(n * 3600e6), 0, last)]))[0].time() for n in numbers]
-        return [timedelta(days=n) for n in numbers] if isinstance(example, timedelta) else numbers
+        return _durations(values, column) if isinstance(example, timedelta) else numbers
     natives = {} if example is None or type(example) in (str, bool) else _by_label(cells, column.name)
     levels = [natives.get(label_of(level), _like(level, example)) for level in column.levels]
     return [levels[int(place)] for place in values]
