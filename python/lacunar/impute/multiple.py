@@ -274,7 +274,9 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
             if isinstance(chosen, list | tuple):
                 predictors[name] = list(map(str, chosen))
         unfilled, unused = (list(map(str, names or ())) for names in (self.keep_missing, self.not_predictors))
-        return Wishes(method, predictors, unfilled, unused, _by_name(self.bounds), _by_name(self.passive), self.analysis)
+        return Wishes(
+            method, predictors, unfilled, unused, _by_name(self.bounds), _by_name(self.passive), self.analysis
+        )
 
     def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
         options = {"ridge": float(self.ridge), "n_donors": int(self.n_donors)}

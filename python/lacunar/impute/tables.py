@@ -422,6 +422,12 @@ def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives:
         dense.iloc[rows] = natives
         frame.isetitem(j, dense.astype(frame.dtypes.iloc[j]))
         return
+    if (
+        frame.dtypes.iloc[j].kind == "M"
+    ):  # far from ours, moments of Python would pass through nanoseconds, which lack their years
+        import pandas as pd
+
+        natives = pd.array(natives, dtype=frame.dtypes.iloc[j])
     frame.iloc[rows, j] = natives
 
 
