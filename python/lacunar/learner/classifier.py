@@ -155,7 +155,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
     be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth of the
     rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
-    Kernels of at most 3,000 independent rows test half a fold at a time.
+    Kernels of at most 3,000 independent rows are tested on some 24 parts of these folds.
 
     `scoring`: as in `sklearn.model_selection.cross_val_score`; thresholds between classes are tuned
     to it on out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest

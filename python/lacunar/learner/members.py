@@ -43,10 +43,14 @@ ROWS_OF_KERNELS, _ROWS_OF_OTHERS = 10_000, 20_000
 _LANDMARKS = 1000  # of kernels on many rows: 1,500 take twice the time for half a per cent of the loss
 _ROWS_IN_FULL = 3000  # beyond which kernels go through landmarks
 _AVERAGED, _AVERAGED_OF_MANY = 4, 3  # kernels, each of which takes a pass over the landmarks' values of many rows
+_PARTS = 24  # of few rows, on each of which kernels are tested by all others
+_FARTHEST = 2.0  # value of a class by least squares on -1 and 1: only rows far from all others go beyond
 
 
 def _scores(values: Floats, n_classes: int) -> Floats:
-    """One column a class from least-squares values, of which two classes have one."""
+    """One column a class from least-squares values, of which two classes have one: none is far out, so that no row alone spoils a pool or its answer."""
+    if n_classes:
+        values = np.clip(values, -_FARTHEST, _FARTHEST)
     return np.column_stack([-values, values]) if n_classes == 2 else values
 
 
@@ -69,7 +73,7 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         values = self.selection_.fit(
             training.view.Z,
             training.Y,
-            _halves(training) if training.independent and training.n <= _ROWS_IN_FULL else training.cuts,
+            _smaller_parts(training) if training.independent and training.n <= _ROWS_IN_FULL else training.cuts,
             training.weight,
             complete,
             training.deadline,
@@ -95,16 +99,16 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         return "; ".join(f"{way}, {count} of {len(selection.forms_)} kernels" for way, count in ways.items())
 
 
-def _halves(training: TrainingSet) -> list[Cut]:
-    """Cuts that test a half of a fold each, and learn from the other half too: judged on two thirds of the rows alone, kernels look worse than the
+def _smaller_parts(training: TrainingSet) -> list[Cut]:
+    """Cuts that test a part of a fold each, and learn from the rest of it too: judged on two thirds of the rows alone, kernels look worse than the
     final ones are, and one factorisation gives the values of any cuts.
     """
-    halves = []
+    parts, a_fold = [], -(-_PARTS // len(training.cuts))
     for train, test in training.cuts:
         labels = None if training.labels is None else training.labels[test]
-        for half in even_folds(labels, np.arange(len(test)), min(len(test), 2), training.seed):
-            halves.append((np.union1d(train, np.delete(test, half)), test[half]))
-    return halves
+        for part in even_folds(labels, np.arange(len(test)), min(len(test), a_fold), training.seed):
+            parts.append((np.union1d(train, np.delete(test, part)), test[part]))
+    return parts
 
 
 def _completed(posterior: LowRankPosterior, latent: Floats | None, Z: Floats) -> Floats:

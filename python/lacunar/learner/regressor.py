@@ -194,7 +194,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
     be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth of the
     rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
-    Kernels of at most 3,000 independent rows test half a fold at a time.
+    Kernels of at most 3,000 independent rows are tested on some 24 parts of these folds.
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
     for fewer trees, iterations, landmarks or rows; a member for which nothing is left is
