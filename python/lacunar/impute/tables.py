@@ -422,9 +422,7 @@ def _set_cells(frame: Any, j: int, series: Any, rows: NDArray[np.intp], natives:
         dense.iloc[rows] = natives
         frame.isetitem(j, dense.astype(frame.dtypes.iloc[j]))
         return
-    if (
-        frame.dtypes.iloc[j].kind == "M"
-    ):  # far from ours, moments of Python would pass through nanoseconds, which lack their years
+    if frame.dtypes.iloc[j].kind == "M":  # pandas 2 would take moments for nanoseconds, which lack years far from ours
         import pandas as pd
 
         natives = pd.array(natives, dtype=frame.dtypes.iloc[j])
