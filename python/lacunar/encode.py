@@ -27,9 +27,9 @@ from lacunar.observed.cells import (
     counted,
     cut,
     dates_of,
+    float_cells,
     label_of,
     learn_readings,
-    numbers_of,
     parse_cells,
     plain_cells,
     text_column,
@@ -655,7 +655,7 @@ def _of_one_kind(cells: list[Any], name: Any) -> _Column | None:
     if seen and all(isinstance(cell, date) for cell in seen):
         return dates_of(cells, {})
     if all(isinstance(cell, Number) for cell in seen):
-        return _finite(numbers_of(cells), name)
+        return _finite(float_cells(cells), name)
     return None
 
 

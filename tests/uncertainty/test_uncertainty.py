@@ -872,7 +872,9 @@ def test_likelihood_ratios_carry_coverage_to_shifted_rows(method):
     np.testing.assert_allclose(ones, model.fit(X, y).predict_interval(test[:50]))
     with pytest.raises(ValueError, match="fit was told of none"):
         model.predict_interval(test, likelihood_ratio=own)
-    for wrong, said in ((ratio[:3], "shape"), (-ratio, "row 0"), (0 * ratio, "zeros alone"), (["high"] * 800, "high")):
+    masked = np.ma.masked_array(ratio, np.arange(800) == 5)
+    said_of = ((ratio[:3], "shape"), (-ratio, "row 0"), (0 * ratio, "zeros alone"), (["high"] * 800, "high"))
+    for wrong, said in (*said_of, (masked, "nan in row 5")):
         with pytest.raises(ValueError, match=rf"likelihood_ratio must be 800 finite numbers.*got.*{said}"):
             model.fit(X, y, likelihood_ratio=wrong)
 

@@ -328,12 +328,12 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         self._add(added, places, probability, values)
         distinct = _distinct(drawn)
         paid = (distinct >= 0) & ~np.isnan(values)
-        spent, told = self.spent_ + float(self.costs_[distinct[paid]].sum()), self.n_told_ + len(drawn)
+        spent, n_told = self.spent_ + float(self.costs_[distinct[paid]].sum()), self.n_told_ + len(drawn)
 
         def put(sampler: Acquisition) -> None:
             for name, table in sampler._tables().items():
                 table[at] = added[name]
-            sampler.__dict__.update(spent_=spent, n_told_=told)
+            sampler.__dict__.update(spent_=spent, n_told_=n_told)
             sampler.pending_.pop(number, None)
 
         if self._rows_in_force() <= len(drawn):
@@ -347,9 +347,9 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
         """Add rows to tables of its own, and renew what is drawn from."""
         self.__dict__.update({name: copied(vars(self)[name]) for name in self._written})
         put(self)
-        self._told()
+        self._renew_when_due()
 
-    def _told(self) -> None:
+    def _renew_when_due(self) -> None:
         """Renew what is drawn from, when due. `n_told_` and `state_` are up to date."""
 
     def run(self, oracle: Oracle, m: int, *, max_cost: float = np.inf) -> Any:

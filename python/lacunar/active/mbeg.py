@@ -168,7 +168,7 @@ class MBEG(Acquisition):
         add_estimates(tables["potential"], drawn, probability, values, self.pairs)
         super()._add(tables, drawn, probability, values)
 
-    def _told(self) -> None:
+    def _renew_when_due(self) -> None:
         if self._rows_in_force() <= 0:
             self._renew()
 

@@ -184,7 +184,7 @@ class ActivePOPCA(Acquisition):
             )
         super()._add(tables, drawn, probability, values)
 
-    def _told(self) -> None:
+    def _renew_when_due(self) -> None:
         if self.strategy == "adaptive" and self.n_told_ >= self.renew_at_:
             self.laws_ = self._laws()
             self.renew_at_ = max(self.n_told_ + 1, int(self.n_told_ * self.growth))

@@ -190,19 +190,19 @@ def _known(piece: Batch) -> Batch:
 
 def _of_size(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
     """The same rows in batches of `size`, wherever a file or a piece ends."""
-    held: list[Batch] = []
+    waiting: list[Batch] = []
     missing = size
     for rows, labels in pieces:
         start, n = 0, rows.shape[0]
         while start < n:
             stop = min(start + missing, n)
-            held.append((rows[start:stop], None if labels is None else labels[start:stop]))
+            waiting.append((rows[start:stop], None if labels is None else labels[start:stop]))
             missing, start = missing - (stop - start), stop
             if not missing:
-                yield _joined(held)
-                held, missing = [], size
-    if held:
-        yield _joined(held)
+                yield _joined(waiting)
+                waiting, missing = [], size
+    if waiting:
+        yield _joined(waiting)
 
 
 def _joined(pieces: list[Batch]) -> Batch:
@@ -266,22 +266,22 @@ class Entries(NamedTuple):
 
 def rows_of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iterator[Observed]:
     """Tables of `size` whole rows: the last row of what was read may go on in the next record batch."""
-    held, first, reached = [Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))], 0, -1
+    waiting, first, reached = [Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))], 0, -1
     for batch in batches:
         more = known_entries(batch, names)
         if not len(more.row):
             continue
         _check_ascending(more.row, max(reached, 0), names)
-        held.append(more)
+        waiting.append(more)
         reached = int(more.row[-1])
         if reached - first >= size:
-            pending = Entries.joined(held)
+            pending = Entries.joined(waiting)
             while reached - first >= size:
                 part, pending = pending.split(first + size)
                 yield part.table(first, size, names.n_columns)
                 first += size
-            held = [pending]
-    end, pending = reached + 1 if names.n_rows is None else names.n_rows, Entries.joined(held)
+            waiting = [pending]
+    end, pending = reached + 1 if names.n_rows is None else names.n_rows, Entries.joined(waiting)
     for start in range(first, end, size):
         part, pending = pending.split(start + size)
         yield part.table(start, min(size, end - start), names.n_columns)

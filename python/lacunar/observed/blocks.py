@@ -94,7 +94,7 @@ def write_rows(
 
 def cut(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """The same rows in blocks; where blocks end depends on the rows alone, not on the pieces."""
-    held: list[Piece] = []
+    waiting: list[Piece] = []
     rows = entries = 0
     for piece in pieces:
         start = 0
@@ -103,14 +103,14 @@ def cut(pieces: Iterable[Piece]) -> Iterator[Piece]:
             stop = int(min(np.searchsorted(piece.indptr, room, side="right") - 1, start + _ROWS - rows))
             stop = max(stop, start if rows else start + 1)
             if stop > start:
-                held.append(piece.part(start, stop))
+                waiting.append(piece.part(start, stop))
                 rows, entries = rows + stop - start, entries + int(piece.indptr[stop] - piece.indptr[start])
             if stop < piece.n_rows:
-                yield Piece.joined(held)
-                held, rows, entries = [], 0, 0
+                yield Piece.joined(waiting)
+                waiting, rows, entries = [], 0, 0
             start = stop
-    if held:
-        yield Piece.joined(held)
+    if waiting:
+        yield Piece.joined(waiting)
 
 
 class _Writer:

@@ -342,7 +342,7 @@ def dates_of(cells: Iterable[Any], parsed: Mapping[str, Any]) -> NDArray[np.date
     return np.array(dates, dtype="datetime64[us]")
 
 
-def numbers_of(cells: Iterable[Any]) -> NDArray[np.float64]:
+def float_cells(cells: Iterable[Any]) -> NDArray[np.float64]:
     """A column of numbers (n,), NaN where a cell is None, infinite where it is a whole number beyond what a float holds."""
     return np.array([np.nan if cell is None else _number(cell) for cell in cells], dtype=np.float64)
 

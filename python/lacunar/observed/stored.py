@@ -134,7 +134,7 @@ class ObservedFile:
             raise ValueError(
                 f"start must be a row from 0 to {self.shape[0]}; got {start}. Pass the number of rows seen."
             )
-        pieces = _told(self._file, self._pieces(start), verbose) if verbose else self._pieces(start)
+        pieces = _reporting(self._file, self._pieces(start), verbose) if verbose else self._pieces(start)
         return map(self._batch, pieces)
 
     def prepared(self, step: Step) -> Generator[Any, None, None]:
@@ -243,7 +243,7 @@ def _collected(file: ObservedFile, step: Step) -> Any:
     return tuple(joined) if isinstance(answer, tuple) else joined[0]
 
 
-def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
+def _reporting(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
     """The same pieces, with reports of the speed and of the time left."""
     total, done, begun = int(file.table["entries"].sum()), 0, time.perf_counter()
     said = begun

@@ -114,11 +114,11 @@ class ClassGaussians(TakesMissing):
         values, bought, copies = np.zeros((m, d)), np.zeros((m, d), dtype=bool), 1
         gaussians = self.gaussians()
         rng = generator(0)  # the same draws for every row: an answer must not depend on the rows beside it
-        for left in range(min(n, d) - 1, -1, -1):
+        for n_left in range(min(n, d) - 1, -1, -1):
             mixture = _mixture(Z, gaussians, self.log_shares_)
             gains = information(mixture, np.isnan(Z)).reshape(copies, m, d).mean(axis=0) / price
             values = np.where(bought, values, gains)
-            if not left:
+            if not n_left:
                 break
             best = np.where(bought, -1.0, gains).argmax(axis=1)
             bought[np.arange(m), best] = True

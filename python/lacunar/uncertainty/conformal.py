@@ -27,7 +27,7 @@ _ENOUGH = 100.0  # rows near a number of missing entries, at which copies are no
 
 
 def check_level(level: Any) -> float:
-    """A share between 0 and 1."""
+    """The level as a float; an error where it is not one number between 0 and 1."""
     if not isinstance(level, Real):
         raise TypeError(f"level must be one number between 0 and 1; got {level!r}. Ask once for each level.")
     if not 0 < float(level) < 1:
@@ -36,7 +36,7 @@ def check_level(level: Any) -> float:
 
 
 def check_levels(levels: Any) -> Floats:
-    """Shares between 0 and 1, (k,); () where one number came."""
+    """Levels (k,), or () where one number came; an error where one is not between 0 and 1."""
     values = [levels] if isinstance(levels, Real) else levels
     listed = isinstance(values, Sequence | np.ndarray) and getattr(values, "ndim", 1) == 1 and len(values)
     if not listed or not all(isinstance(level, Real) for level in values):
@@ -72,14 +72,14 @@ def hold_predictions(intervals: Floats, predictions: Floats, least: Floats) -> N
     intervals[below, ..., 0] = predictions[below].reshape(one_each)
 
 
-def place(n: Any, level: float) -> Any:
-    """Rank, from 1, of the score that is the quantile of n: ceil(level (n + 1)), above n where they are too few."""
+def quantile_rank(n: Any, level: float) -> Any:
+    """Rank, from 1, of the score that is the quantile of n scores: ceil(level (n + 1)), above n where n is too small."""
     return np.ceil(level * (n + 1) - 1e-9).astype(np.intp)
 
 
 def quantile(scores: Floats, level: float) -> float:
     """The ceil(level (n + 1))-th smallest of n scores; infinite where there are too few."""
-    k = int(place(np.array(len(scores)), level))
+    k = int(quantile_rank(np.array(len(scores)), level))
     return np.inf if k > len(scores) else float(np.partition(scores, k - 1)[k - 1])
 
 
@@ -89,7 +89,7 @@ def quantiles_of_rows(ends: Floats, level: float, weights: Floats, own: Floats |
     """
     n = ends.shape[1]
     if own is None:
-        k = int(place(np.array(n), level))
+        k = int(quantile_rank(np.array(n), level))
         return np.full(len(ends), np.inf) if k > n else np.asarray(np.partition(ends, k - 1, axis=1)[:, k - 1])
     order = np.argsort(ends, axis=1, kind="stable")
     below = np.cumsum(weights[order], axis=1)
@@ -107,7 +107,7 @@ def weighted_place(weight: Floats, level: float, own: Floats) -> Ints:
 
 
 def rows_needed(level: float) -> int:
-    """Fewest scores that have a finite quantile."""
+    """How many scores a finite quantile of the level needs."""
     return int(np.ceil(level / (1 - level) - 1e-9))
 
 
@@ -127,7 +127,7 @@ def warn_of_infinite(ends: Floats, levels: Floats, n_rows: int, *, two_tails: bo
 
 def warn_of_rare(classes: Any, n_rows: Ints, level: float) -> None:
     """Say which classes have too few rows (c,) for a quantile of their own."""
-    rare = place(n_rows, level) > n_rows
+    rare = quantile_rank(n_rows, level) > n_rows
     if rare.any():
         named = ", ".join(
             f"{label!r} ({n})" for label, n in zip(np.asarray(classes)[rare].tolist(), n_rows[rare], strict=True)
@@ -219,15 +219,15 @@ class ConformalScores(BaseEstimator):  # type: ignore[misc]
 
     def of_classes(self, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None) -> Floats:
         """Quantiles (m, c), each among the rows of one class; an infinite one puts its class into every set."""
-        each = [self._among(self.labels_ == k).quantiles(n_missing, level, own=own) for k in range(n_classes)]
-        return np.column_stack(each)
+        by_class = [self._among(self.labels_ == k).quantiles(n_missing, level, own=own) for k in range(n_classes)]
+        return np.column_stack(by_class)
 
     def of_enough(self, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None) -> Floats:
         """Quantiles (m, c) by class. Classes with too few rows for the level share the quantile among their rows
         together, or among all rows where that is infinite.
         """
         n_rows = self.class_rows(n_classes)
-        rare = place(n_rows, level) > n_rows
+        rare = quantile_rank(n_rows, level) > n_rows
         quantiles = self.of_classes(n_missing, level, n_classes, own)
         if rare.any():
             shared = self._among(np.isin(self.labels_, np.flatnonzero(rare))).quantiles(n_missing, level, own=own)
@@ -269,7 +269,7 @@ def drawn_to(usual: Floats, unseen: Floats, novelty: Floats) -> Floats:
 
 
 def even_interval(level: float, end: End) -> Floats:
-    """Lower and upper ends (m, 2), as far from the prediction."""
+    """Lower and upper ends (m, 2), both as far from the prediction."""
     return np.column_stack([end(level, "both", side) for side in (-1, 1)])
 
 

@@ -33,7 +33,7 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
     }
 
     def fit(self, predicted: Floats, residuals: Floats, variance: Floats, missing: Floats) -> Self:
-        """From out-of-fold predictions and residuals, Var(y | row) and numbers of missing entries, each (n,)."""
+        """Learn from out-of-fold predictions and residuals, Var(y | row) and numbers of missing entries, each (n,)."""
         self.square_ = max(float(np.mean(residuals**2)), float(np.finfo(np.float64).tiny))
         rows = _features(predicted, variance, missing)
         self.mean_, self.scale_ = rows.mean(axis=0), rows.std(axis=0) + 1e-9

@@ -41,11 +41,11 @@ from lacunar.uncertainty.conformal import (
 from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
 from lacunar.uncertainty.masks import (
     MaskConformal,
+    as_numbers,
     count_missing,
     encoder_of,
     fit_with_groups,
     group_folds,
-    numbers_of,
     readable_rows,
     with_copies,
 )
@@ -80,7 +80,7 @@ class TrainingRows(NamedTuple):
             )
 
     def gaussians(self) -> list[GaussianRegressor]:
-        """One of all rows, and one without each fold, where EM begins at the first."""
+        """A model of all rows, and one without each fold, whose EM begins at the first."""
         fitted: list[GaussianRegressor] = []
         for rows, target, _ in self.parts():
             start = deepcopy(fitted[0]) if fitted else GaussianRegressor(warm_start=True)
@@ -290,11 +290,11 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         return self
 
     def _bases(self, training: TrainingRows) -> Iterator[tuple[str, Base]]:
-        """What there is to choose from, the simplest first, with names."""
+        """Names of candidate bases and the bases, the simplest first."""
         rows, target = training.rows, training.target
         if self.estimator is not None:
             models = (fit_with_groups(clone(self.estimator), *part) for part in training.parts())
-            numbers = None if _has_std(self.estimator) else training._replace(rows=numbers_of(rows, self.encoder_))
+            numbers = None if _has_std(self.estimator) else training._replace(rows=as_numbers(rows, self.encoder_))
             yield "given", Base(models, gaussians=() if numbers is None else numbers.gaussians())
             return
         gaussians = training.gaussians()
@@ -315,7 +315,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         return self.method == "refit" and (self.masks == "any" or not own)
 
     def _calibrate(self, base: Base, tables: list[Any], training: TrainingRows) -> Floats:
-        """Scores of a base, which this object takes over. Returns interval scores out of fold (n,)."""
+        """Store the base and its scores in this object; returns interval scores out of fold (n,)."""
         self.power_, fold = base.power, training.fold
         pairs = zip(base.models, base.gaussians or repeat(None), strict=False)
         self.estimator_, self.gaussian_ = next(pairs)
@@ -362,7 +362,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         if gaussian is None:
             mean, std = model.predict(rows, return_std=True)
             return mean, np.maximum(std, np.finfo(np.float64).tiny)
-        numbers = numbers_of(rows, self.encoder_, Remarks())  # what is to be said of the rows, the model says
+        numbers = as_numbers(rows, self.encoder_, Remarks())  # what is to be said of the rows, the model says
         return model.predict(rows), gaussian.predict(numbers, return_std=True)[1]
 
     def _mean_and_sigma(self, rows: Any) -> tuple[Floats, Floats]:
@@ -451,7 +451,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
 
     @property
     def _n_scores(self) -> int:
-        """Of rows as they came."""
+        """Scores of rows as they came, copies not counted."""
         return int((~self.scores_.copied_).sum())
 
     def _ends(self, X: Any, likelihood_ratio: Any) -> End:
@@ -480,7 +480,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         return np.maximum(ends, self._least_end())
 
     def _least_end(self) -> Floats:
-        """Below which no end lies (1,)."""
+        """The number (1,) below which no end lies."""
         return lowest_ends(self.lower_bound, np.array([self.least_target_]))
 
     def _ends_around_folds(self, rows: Any, own: Floats | None) -> End:
@@ -502,7 +502,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
 
 
 def _default_folds(n: int) -> int:
-    """Of n rows or groups."""
+    """How many folds n rows or groups are cut into."""
     return _FOLDS_OF_FEW if _FEWEST_CHOOSING <= n < _MANY else _FOLDS
 
 

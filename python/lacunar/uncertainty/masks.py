@@ -21,7 +21,7 @@ from lacunar._log import warn_user
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
-from lacunar.observed.door import TakesMissing, as_observed, validate_X
+from lacunar.observed.door import TakesMissing, as_array, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, trial_rows
 from lacunar.uncertainty.conformal import ConformalScores, rows_needed
@@ -53,7 +53,7 @@ def _in_pandas(X: Any) -> Any:
 
 
 def count_missing(rows: Any) -> Floats:
-    """Numbers of missing entries (n,)."""
+    """How many entries each row lacks (n,)."""
     missing = rows.isna() if hasattr(rows, "isna") else np.isnan(rows)
     return np.asarray(missing.sum(axis=1), dtype=np.float64)
 
@@ -78,7 +78,7 @@ def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
     return TableEncoder(**options).fit(table) if is_frame else None
 
 
-def numbers_of(table: Any, encoder: TableEncoder | None, remarks: Remarks | None = None) -> Floats:
+def as_numbers(table: Any, encoder: TableEncoder | None, remarks: Remarks | None = None) -> Floats:
     """Numbers with NaN (n, columns). What is to be said of the rows goes to `remarks`; without them it is said at once."""
     if encoder is None:
         return as_observed(table).astype(np.float64).to_dense()
@@ -93,7 +93,7 @@ def ratios_of(likelihood_ratio: Any, n: int) -> Floats | None:
         return None
     wish = f"likelihood_ratio must be {n} finite numbers of at least 0, one for each row of X, and some above 0"
     try:
-        ratios = np.asarray(likelihood_ratio, dtype=np.float64)
+        ratios = as_array(likelihood_ratio, "likelihood_ratio").astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{wish}; got {likelihood_ratio!r:.60}. Pass one number a row.") from error
     if ratios.shape != (n,):
@@ -218,7 +218,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
 
 
 def _as_frame(rows: Any, names: NDArray[Any] | None) -> Any:
-    """Objects (1, d) as a frame, where this machine has any."""
+    """Objects (1, d) as a frame of pandas, where it is installed."""
     if isinstance(rows, Observed):
         return rows
     try:

@@ -21,7 +21,7 @@ from lacunar.lowrank.gaussian import check_prices
 from lacunar.observed import Observed
 from lacunar.observed.door import read_answers, read_target, validate_X
 from lacunar.uncertainty.class_gaussians import ClassGaussians
-from lacunar.uncertainty.masks import encoder_of, numbers_of
+from lacunar.uncertainty.masks import as_numbers, encoder_of
 
 _MANY = 20  # different whole numbers, more than which are no classes
 _SHRINKAGE, _FEWEST_ADDED = 0.15, 0.4  # of the covariance: a share of the rows, and rows
@@ -93,7 +93,7 @@ def value_of_measuring(
     if not isinstance(n_bags, Integral) or n_bags < 1:
         raise ValueError(f"n_bags must be a whole number of at least 1; got {n_bags!r}. Pass 1.")
     encoder = encoder_of(X)
-    table, candidates = numbers_of(X, encoder), numbers_of(rows, encoder)
+    table, candidates = as_numbers(X, encoder), as_numbers(rows, encoder)
     target = _target(y)
     check_consistent_length(table, target.values)
     rng, n_rows = generator(fixed_seed(random_state)), len(table)
@@ -254,7 +254,7 @@ class MeasuringLoop(WholeCopies):
         -------
         loop : MeasuringLoop
         """
-        table, target = numbers_of(X, None), _target(y)
+        table, target = as_numbers(X, None), _target(y)
         check_consistent_length(table, target.values)
         model = target.model(table, np.arange(len(table)))
         return cls(model, budget=budget, cost=cost, least_value=least_value)

@@ -21,7 +21,7 @@ from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
 from lacunar.observed.door import read_target
 from lacunar.uncertainty.foresight import Indicators, foresights, holm, indicators_of
-from lacunar.uncertainty.masks import encoder_of, numbers_of
+from lacunar.uncertainty.masks import as_numbers, encoder_of
 from lacunar.uncertainty.report import MissingnessReport
 
 _FOLDS = 5
@@ -151,7 +151,7 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 def numbered(X: Any) -> NumberedTable:
     """Any table as numbers: of text its place among the sorted values, of a date its day."""
     encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
-    table = numbers_of(X, encoder)
+    table = as_numbers(X, encoder)
     levels: list[NDArray[Any] | None]
     if encoder is None:
         names, levels = np.array([f"x{j}" for j in range(table.shape[1])]), [None] * table.shape[1]

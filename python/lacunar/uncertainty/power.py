@@ -32,7 +32,7 @@ class TargetPower(BaseEstimator):  # type: ignore[misc]
     }
 
     def fit(self, y: Floats) -> Self:
-        """From targets (n,)."""
+        """Choose the power for targets (n,)."""
         lower, self.median_, upper = (float(q) for q in np.quantile(y, [0.25, 0.5, 0.75]))
         scale = (upper - lower) / _NORMAL_QUARTILES
         self.scale_ = scale if scale > 0 else max(float(np.std(y)), _TINY)
@@ -61,7 +61,7 @@ class TargetPower(BaseEstimator):  # type: ignore[misc]
 
 
 def _log_likelihood(units: Floats, power: float) -> float:
-    """Of a normal law of the transformed targets, up to a constant."""
+    """Log likelihood of the targets where their transforms are normal, up to a constant."""
     variance = max(float(_curve(units, power).var()), _TINY)
     slopes = float(np.log(_slope(units, power)).mean())
     return slopes - float(np.log(variance)) / 2

@@ -197,7 +197,7 @@ class PrintedMBEG(Acquisition):
         add_estimates(tables["potential"], drawn, probability, values, "half", self._step())
         super()._add(tables, drawn, probability, values)
 
-    def _told(self) -> None:
+    def _renew_when_due(self) -> None:
         """Equation (6), in logarithms throughout: O(d^3)."""
         self.W_sum_ = self.W_sum_ + self.W_
         logs, V = np.linalg.eigh(self.potential_)
