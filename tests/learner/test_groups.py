@@ -25,10 +25,9 @@ from lacunar._cuts import cuts_of, in_order, left_out
 from lacunar._cuts import tested_rows as rows_tested
 from lacunar.datasets import load_patients
 from lacunar.karma.selection import KernelSelection
-from lacunar.learner.added import _error_of_sum
 from lacunar.learner.dependence import grouping_column, neighbours_are_alike
 from lacunar.learner.ensemble import LinearPool, _log_weights, effective_number, prior_weights
-from lacunar.learner.folds import even_folds, units_in
+from lacunar.learner.folds import error_of_sum, even_folds, units_in
 from lacunar.lowrank.ridge import fold_ridge
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty.shift import log_softmax
@@ -467,7 +466,7 @@ def test_columns_are_added_where_groups_are_sure_of_them():
     rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(24), 40)
     falls = rng.normal(size=(24, 2))[groups]
-    assert _error_of_sum(falls, None) == pytest.approx(falls.std() * np.sqrt(falls.size))
-    assert _error_of_sum(falls, groups) == pytest.approx(np.sqrt(40) * _error_of_sum(falls, None))
+    assert error_of_sum(falls, None) == pytest.approx(falls.std() * np.sqrt(falls.size))
+    assert error_of_sum(falls, groups) == pytest.approx(np.sqrt(40) * error_of_sum(falls, None))
     falls[::3] = np.nan
-    assert np.isfinite(_error_of_sum(falls, groups))
+    assert np.isfinite(error_of_sum(falls, groups))

@@ -185,7 +185,7 @@ def test_text_is_read_from_fewer_levels_than_trees_can_hold_too(n):
     X["text"] = [f"{text} {row}" for row, text in enumerate(X["text"])]
     views = TableViews()
     folds = [np.arange(n)[k::3] for k in range(3)]
-    learned = LearnedFrom((y / y.std())[:, None], np.ones(n), cuts_of(folds, n), 0, None, honest=True)
+    learned = LearnedFrom((y / y.std())[:, None], np.ones(n), cuts_of(folds, n), 0, None, numbers=True, honest=True)
     views.fit_transform(X, lambda _: learned)
     assert dict(views.what_is_added())[0] == "numbers of its character n-grams"
 
@@ -198,7 +198,7 @@ def test_means_of_levels_are_taken_of_as_many_levels_as_there_are(n_levels):
     y = rng.normal(size=n_levels)[shop] + 0.3 * rng.normal(size=len(shop))
     views, folds = TableViews(), np.array_split(rng.permutation(len(shop)), 3)
     cuts = cuts_of([np.sort(fold) for fold in folds], len(shop))
-    learned = LearnedFrom(y[:, None], np.ones(len(shop)), cuts, 0, None, honest=True)
+    learned = LearnedFrom(y[:, None], np.ones(len(shop)), cuts, 0, None, numbers=True, honest=True)
     view = views.fit_transform(X, lambda _: learned)
     assert views.what_is_added()[0] == (0, "means of the target by level")
     means = view.T[:, list(views.source_).index(0)]

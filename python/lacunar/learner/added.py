@@ -15,7 +15,7 @@ from sklearn.linear_model import RidgeCV
 
 from lacunar._threads import one_openmp_thread
 from lacunar._typing import Floats, Ints
-from lacunar.learner.folds import sums_by_group
+from lacunar.learner.folds import error_of_sum
 from lacunar.learner.levels import LevelMeans, without_own
 from lacunar.learner.texts import TextNumbers
 from lacunar.observed.rules import Instance, Items, Rule
@@ -38,6 +38,7 @@ class LearnedFrom(NamedTuple):
     cuts: Sequence[tuple[Ints, Ints]]  # training and test rows of every fold
     seed: int
     groups: Ints | None  # (n,) of the rows, where they are known
+    numbers: bool  # whether the targets are numbers, and not of classes
     honest: bool  # whether training rows are shown as `fit_transform` has them; those of a large table are transformed
 
     @property
@@ -112,12 +113,6 @@ class AddedColumns(BaseEstimator):  # type: ignore[misc]
         return np.repeat(np.array([maker.column_ for maker in self.makers], dtype=np.intp), widths)
 
 
-def _error_of_sum(falls: Floats, groups: Ints | None) -> float:
-    """Standard error of the sum of falls (n, q), NaN where unknown, of rows in groups (n,) or independent ones."""
-    sums = sums_by_group(np.nan_to_num(falls - np.nanmean(falls)), groups)
-    return float(np.sqrt((sums**2).sum()))
-
-
 class _Pilot:
     """A small boosting on a sample of training rows; its residuals show whether further columns help."""
 
@@ -142,7 +137,7 @@ class _Pilot:
         falls = (self._weight[:, None] * (self._left**2 - left**2))[rows]
         before, gain = np.nansum((self._weight[:, None] * self._left**2)[rows]), float(np.nansum(falls))
         groups = None if self._groups is None else self._groups[rows]
-        helps = gain > _GAIN * before and gain > _SURE * _error_of_sum(falls, groups)
+        helps = gain > _GAIN * before and gain > _SURE * error_of_sum(falls, groups)
         if helps:
             self._left = left
         return bool(helps)

@@ -216,7 +216,9 @@ class LacunarBase(Explains, TakesMissing):
         if groups is not None and of_part.groups is not None:
             groups[places] = of_part.groups
         in_part = [(places[train], places[test]) for train, test in cuts]
-        return LearnedFrom(Y, weight, in_part, self.seed_, groups, honest=len(part) == len(table.counted))
+        return LearnedFrom(
+            Y, weight, in_part, self.seed_, groups, numbers=not self._of_labels, honest=len(part) == len(table.counted)
+        )
 
     def _cuts_of_part(self, rows: Ints, table: Table, T: Floats, target: Target) -> list[Cut]:
         """Cuts of some rows by which columns of text are judged: those of the members, or of many rows a few folds."""

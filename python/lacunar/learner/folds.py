@@ -50,6 +50,12 @@ def sums_by_group(values: Floats, groups: Ints | None) -> Floats:
     return np.column_stack([np.bincount(units, column) for column in values.T])
 
 
+def error_of_sum(falls: Floats, groups: Ints | None) -> float:
+    """Standard error of the sum of falls (n, q), NaN where unknown, of rows in groups (n,) or independent ones."""
+    sums = sums_by_group(np.nan_to_num(falls - np.nanmean(falls)), groups)
+    return float(np.sqrt((sums**2).sum()))
+
+
 def even_folds(labels: Ints | None, units: Ints, splits: int, seed: int) -> list[Ints]:
     """Random folds of whole units: the units of every class, largest first, go to the fold with the fewest rows.
 

@@ -21,6 +21,7 @@ from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.learner.added import MANY_LEVELS, AddedColumns, LearnedFrom
 from lacunar.learner.folds import even_folds
+from lacunar.learner.tails import go_on_straight
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.columns import column_spread, scales_of
@@ -32,6 +33,9 @@ MOST_LEVELS = 250  # of a category that trees split natively: their sets hold 25
 _SHOWN_LEVELS = 60  # of a category that become columns of their own, the most frequent first
 # Standard deviations, beyond which a number, and one of a skewed column, says no more to kernels and linear models.
 _CLIP, _LONG_CLIP = 8.0, 30.0
+# Where targets go on straight beyond a third of the farthest number of training, numbers say more up to three times the farthest, in columns
+# with one so many standard deviations away: others hardly ever hold one beyond the usual cut.
+_FURTHER, _FAR = 3.0, 5.0
 _LARGEST = 1e15  # standard deviations, for trees in single precision
 _MOST_LATENT = 20  # coordinates that members read, the first of which explain most
 _LATENT_ROWS = 2**15  # whose latent coordinates are computed at once
@@ -272,6 +276,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         "level_mean_": Items(floats("l"), length="t", alike=False),
         "level_scale_": Items(floats("l", low=1e-3), length="t", alike=False),
         "knots_": Items(floats("k"), length="t", alike=False),
+        "cut_": floats("t", low=0),
         "n_rows_": Number(whole=True, low=1),
     }
 
@@ -281,7 +286,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, learned: Callable[[View], LearnedFrom] | None = None) -> View:
         """Learn what the columns hold, and show these rows. Columns of which nothing was observed, and constant ones, are left out.
 
-        Where `learned` says what the targets are, by what the rows show, columns of text and of many levels are judged by them.
+        Where `learned` says what the targets are, by what the rows show, columns of text and of many levels are judged by them, and where numbers are cut.
         """
         table = self._readable(X, warn_counts=True)
         self.encoder_ = TableEncoder(
@@ -290,7 +295,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         self.added_, self.n_rows_ = AddedColumns(), _num_samples(table)
         if isinstance(table, Observed):
             self._fit_columns(self._fit_sparse(table))
-            return self._of_sparse(table)
+            return self._with_cuts(self._of_sparse(table), learned)
         remarks = Remarks()
         cells = self.encoder_._learn(table, remarks)
         encoded = self.encoder_._encoded(cells, remarks)
@@ -304,7 +309,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             self._fit_columns(list(encoded.T))
             view = self._of_encoded(encoded)
         _warn_of_dropped(self.encoder_, set(self.added_.source_))
-        return view
+        return self._with_cuts(view, learned)
 
     def _fit_columns(self, columns: list[Floats]) -> None:
         """Which columns are kept, and their scales; columns (n,) are those of the encoder and then those added, or their observed entries.
@@ -365,6 +370,22 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             self.knots_.append(
                 np.zeros(0) if self.categorical_[j] else _knots(self._standardised(seen, self.mean_[j], self.scale_[j]))
             )
+        self.cut_: Floats = np.array([_LONG_CLIP if len(knots) else _CLIP for knots in self.knots_])
+
+    def _with_cuts(self, view: View, learned: Callable[[View], LearnedFrom] | None) -> View:
+        """The view with numbers cut further out, where targets go on straight there."""
+        usual, farthest = self.cut_, np.max(np.abs(view.T), axis=0, where=~np.isnan(view.T), initial=0.0)
+        far = ~self.categorical_ & (farthest > _FAR)
+        if learned is None or not far.any() or not (targets := learned(view)).numbers:
+            return view
+        self.cut_ = np.where(far, farthest / _FURTHER, usual)
+        trial = self._numbers(view.T)
+        self.cut_ = np.where(far, np.maximum(usual, _FURTHER * farthest), usual)
+        whole = self._numbers(view.T)
+        if go_on_straight(whole, trial, targets):
+            return View(whole, view.T)
+        self.cut_ = usual
+        return view
 
     def transform(self, X: Any, remarks: Remarks | None = None) -> View:
         """Rows as the members see them. What is to be said of batches goes to `remarks`; without one it is said at once."""
@@ -419,10 +440,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     def _block(self, column: Floats, j: int) -> Floats:
         if not self.categorical_[j]:
+            numbers = np.clip(column, -self.cut_[j], self.cut_[j])
             if not len(self.knots_[j]):
-                return np.clip(column, -_CLIP, _CLIP)[:, None]
-            scores = _normal_scores(column, self.knots_[j])
-            return np.column_stack([np.clip(column, -_LONG_CLIP, _LONG_CLIP), scores])
+                return numbers[:, None]
+            return np.column_stack([numbers, _normal_scores(column, self.knots_[j])])
         open_ = np.isnan(column) | (column == self._n_levels(j))
         flags = np.where(open_[:, None], np.nan, column[:, None] == self.levels_[j])
         return np.clip((flags - self.level_mean_[j]) / self.level_scale_[j], -_CLIP, _CLIP)
