@@ -119,6 +119,37 @@ def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
     assert not said
 
 
+def answers(model, X):
+    return model.predict_proba(X) if isinstance(model, LacunarClassifier) else model.predict(X)
+
+
+@pytest.mark.parametrize("n", [60, 700])
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+@pytest.mark.parametrize("ample", [base._AMPLE, np.inf], ids=["ample", "watched"])
+def test_a_limit_far_above_the_cost_changes_no_bit(ample, kind, n, monkeypatch):
+    monkeypatch.setattr(base, "_AMPLE", ample)
+    X, y = table(n)
+    target = y if kind is LacunarRegressor else np.digitize(y, [-0.5, 0.8])
+    limited, free = kind(time_limit=1e4).fit(X, target), kind().fit(X, target)
+    assert limited.members_ == free.members_
+    np.testing.assert_array_equal(limited.weights_, free.weights_)
+    np.testing.assert_array_equal(limited.out_of_fold_, free.out_of_fold_)
+    np.testing.assert_array_equal(answers(limited, X), answers(free, X))
+
+
+def test_an_ample_limit_is_told_by_numbers_and_not_by_the_clock(monkeypatch):
+    free = fitted(LacunarRegressor, 300, None, WorkClock(monkeypatch))[0]
+    limited, _, _, said = fitted(LacunarRegressor, 300, 60.0, WorkClock(monkeypatch, slowness=1e3))
+    assert not said
+    np.testing.assert_array_equal(limited.out_of_fold_, free.out_of_fold_)
+
+
+def test_em_of_limits_between_two_powers_of_two_is_the_same():
+    budgets = [LacunarRegressor(time_limit=limit)._em_budget(100_000, 200) for limit in (8.0, 9.3, 15.9, 16.1)]
+    assert budgets[0] == budgets[1] == budgets[2] != budgets[3]
+    assert LacunarRegressor(time_limit=1e6)._em_budget(100_000, 200) == LacunarRegressor()._em_budget(100_000, 200)
+
+
 def test_what_is_shortened_is_said_as_it_happens(monkeypatch, caplog):
     clock = WorkClock(monkeypatch, slowness=5.0)
     with caplog.at_level("INFO", logger="lacunar"):

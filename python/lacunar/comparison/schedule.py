@@ -239,13 +239,17 @@ class Schedule:
         return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.time_limit, until
 
     def _own_time_limit(self, rival: Rival, folds_left: int) -> float:
-        """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before."""
+        """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before.
+
+        In steps of a factor of two, so that a few seconds more or less do not change what it learns.
+        """
         others = [x for x in self._going() if not self._obeys(x)]
         free = self._seconds_left() - _MARGIN * (folds_left - 1) * self._span(others)
         share = free / folds_left / sum(map(self._obeys, self._going()))
         share = share if self.fit_limit is None else min(share, self.fit_limit)
-        most = rival.time_limit or rival.learner.seconds or math.inf
-        return max(min(_OWN_SHARE * share, most), _LEAST_OWN)
+        most = rival.time_limit or rival.learner.seconds or _OWN_SHARE * share
+        halvings = math.ceil(math.log2(max(most / max(_OWN_SHARE * share, _LEAST_OWN), 1.0)))
+        return max(math.ldexp(most, -halvings), _LEAST_OWN)
 
     def _check_fit(self, rival: Rival, seconds: float, about: str = "") -> None:
         """A learner leaves when a fit takes more than one may; when one has overrun the time limit, the others have some more, once."""

@@ -635,6 +635,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         if np.isfinite(grid.deadline) and len(order) > _PILOT_ROWS:
             screen_rows, search_rows, screened = self._rungs_in_time(data, order, grid)
         if screen_rows > _PILOT_ROWS or not screened:
+            grid.distances.clear()  # those of the rung that was timed are of few rows
             screen = data.take(np.sort(order[:screen_rows]))
             say(grid.verbose, "first rung: %d kernels on %d rows", len(grid.entries), min(screen_rows, len(order)))
             screened = self._screen(screen, grid)

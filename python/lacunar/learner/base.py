@@ -65,6 +65,7 @@ _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the lo
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
 _AFTER_SHARE = 0.08  # of a time limit, for what rows leave open
 _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
+_AMPLE = 4.0  # times the seconds that members are expected to take, from which a time limit limits nothing
 # Copies of training rows settle the order in which entries are measured.
 _FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 300, 60_000, 3
 _SETTLED_TERMS = 3_000_000  # of entries for every pair of classes
@@ -230,21 +231,29 @@ class LacunarBase(Explains, TakesMissing):
     def _posterior(self, Z: Floats, weight: Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
             return None
-        started, options = perf_counter(), dict[str, Any](max_rows=_EM_ROWS)
-        if self.time_limit is not None:  # fewer rows and steps where time is short
-            most = int(np.clip(_EM_ROWS_A_SECOND * self.time_limit, 300, _EM_ROWS))
-            step = _EM_SECONDS * min(most, len(Z)) * Z.shape[1] * min(Z.shape[1], _EM_RANK) ** 2
-            options = {"max_rows": most, "max_iter": int(np.clip(_EM_SHARE * self.time_limit / step, *_EM_STEPS))}
+        started, (most, steps) = perf_counter(), self._em_budget(*Z.shape)
         try:
-            posterior = LowRankPosterior(random_state=self.seed_, **options).fit(Z, weight=weight)
+            posterior = LowRankPosterior(random_state=self.seed_, max_rows=most, max_iter=steps).fit(Z, weight=weight)
         except Exception as error:
             warn_user(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
             )
             return None
-        what = "" if self.time_limit is None else f", {options['max_iter']} steps on at most {most:,} rows"
+        what = "" if self.time_limit is None else f", {steps} steps on at most {most:,} rows"
         say(self.verbose, "low-rank model: %.1f s%s", perf_counter() - started, what)
         return posterior
+
+    def _em_budget(self, n: int, p: int) -> tuple[int, int]:
+        """Rows and steps of EM: fewer where time is short, by numbers and not by the clock, and the same for limits between two powers of two."""
+
+        def step(rows: int) -> float:
+            return _EM_SECONDS * min(rows, n) * p * min(p, _EM_RANK) ** 2
+
+        if self.time_limit is None or _EM_SHARE * self.time_limit >= _EM_STEPS[1] * step(_EM_ROWS):
+            return _EM_ROWS, _EM_STEPS[1]
+        limit = 2.0 ** np.floor(np.log2(self.time_limit))
+        most = int(np.clip(_EM_ROWS_A_SECOND * limit, 300, _EM_ROWS))
+        return most, int(np.clip(_EM_SHARE * limit / step(most), *_EM_STEPS))
 
     def _with_always_seen(self, view: View) -> View:
         """Entries of columns that training always saw, completed where they are missing."""
@@ -630,10 +639,14 @@ class LacunarBase(Explains, TakesMissing):
         left = limit - ROWS_OF_KERNELS * a_row  # which learn from so many rows of a large table
         return int(max(left / (_LARGE_BYTES_AN_ENTRY * max(columns, 1)), MOST_FOLDED))
 
-    def _trained(self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float) -> Learned:
-        """An ensemble for the rows whose targets are known, and what these leave open."""
+    def _trained(
+        self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float, share: float = 1.0
+    ) -> Learned:
+        """An ensemble for the rows whose targets are known, and what these leave open, in a share of the time limit."""
         chosen = self._sample(rows, target.labels)
         training = self._training(table, view, rows[chosen], target.take(chosen), deadline)
+        if training.hurried and share * float(self.time_limit or 0.0) >= _AMPLE * self._expected_seconds(training):
+            training.deadline = np.inf  # answers then do not hinge on the clock
         judged = training.judged
         after, rows_after = judged.thinned(self._share_after(judged))
         started = perf_counter()
@@ -691,6 +704,13 @@ class LacunarBase(Explains, TakesMissing):
         started, reads = perf_counter(), worth_reading(training)
         say(self.verbose, "of columns and latent coordinates trees read %s: %.1f s", reads, perf_counter() - started)
         return reads
+
+    def _expected_seconds(self, training: TrainingSet) -> float:
+        """What the members take, roughly, by numbers alone and not by the clock."""
+        names = [name for name in self._names() if self._suits(name, training)]
+        targets = 1 if training.n_classes else training.Y.shape[1]
+        times = targets * max(len(training.cuts) / _FOLDS, 1.0)
+        return times * sum(MEMBERS[name].seconds(training) for name in names if MEMBERS[name].takes_part(training))
 
     def _suits(self, name: str, training: TrainingSet) -> bool:
         """Whether a member takes part: in a large table only if it was named or is made for large tables."""

@@ -163,7 +163,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
     for fewer trees, iterations, landmarks, penalties or rows; a member for which nothing is left is
-    left out, but one is always trained. A warning and `report_` say what was shortened.
+    left out, but one is always trained. A warning and `report_` say what was shortened. A limit of
+    four times what members are expected to take, by the size of the table, limits nothing: answers
+    then are those without one.
     `memory_limit`: of more rows than fit members learn from a sample, and a warning says of how
     many.
 

@@ -288,7 +288,10 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(trained.values, judged))
             if name in self.shortened_:
                 say(verbose, "%s: shortened, %s", name, self.shortened_[name])
-        self.seconds_, self.rows_ = np.array(seconds), np.array(rows, dtype=np.intp)
+        order = np.argsort([list(MEMBERS).index(name) for name in self.names_])  # whatever the order of training
+        values, self.members_ = [values[k] for k in order], [self.members_[k] for k in order]
+        self.names_ = [self.names_[k] for k in order]
+        self.seconds_, self.rows_ = np.array(seconds)[order], np.array(rows, dtype=np.intp)[order]
         self.scores_ = np.array([_score(out_of_fold, judged) for out_of_fold in values])
         return values
 

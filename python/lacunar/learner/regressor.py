@@ -197,8 +197,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Kernels of at most 3,000 independent rows are tested on some 24 parts of these folds.
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
-    for fewer trees, iterations, landmarks or rows; a member for which nothing is left is
-    left out, but one is always trained. A warning and `report_` say what was shortened.
+    for fewer trees, iterations, landmarks or rows; a member for which nothing is left is left out,
+    but one is always trained. A warning and `report_` say what was shortened. A limit of four times
+    what members are expected to take, by the size of the table, limits nothing: answers then are
+    those without one.
     `memory_limit`: of more rows than fit members learn from a sample, and a warning says of how
     many.
 
@@ -329,7 +331,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             until = deadline if np.isinf(deadline) else deadline - time * (n_left - 1) / n_left
             of_rows = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, of_rows, read_groups(groups, len(Y), rows))
-            learned = self._trained(table, view, rows, target, until)
+            learned = self._trained(table, view, rows, target, until, 1 / len(patterns))
             ensemble, values, judged, tested = learned[:4]
             self.ensembles_.append(ensemble)
             self._fit_deviations(learned)

@@ -482,7 +482,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         started, loss, most = perf_counter(), np.inf, wished
         least = _FIRST_TREES[bool(training.n_classes)]
         first = wished if wished == _MOST_TREES[0] else least  # few rows take longer to judge than to learn
-        trees = first if np.isinf(training.deadline) else _SMALLEST_TREES
+        trees = min(_SMALLEST_TREES, first) if training.hurried else first  # a few are timed first
         model = self._model(training, trees)
         while True:
             with warnings.catch_warnings():
@@ -492,12 +492,13 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
                 a_tree = max(perf_counter() - started, TICK) / trees
                 usable = USABLE * training.left() / _forests(training)
                 most = int(np.clip(trees + usable / a_tree, trees, wished))
-            last, loss = loss, self._loss(self._left_out(model, training), training)
-            if trees >= least and loss > (1 - _LEAST_GAIN) * last:
-                return model
+            if trees >= first:
+                last, loss = loss, self._loss(self._left_out(model, training), training)
+                if loss > (1 - _LEAST_GAIN) * last:
+                    return model
             if trees == most:
                 break
-            trees = min(2 * trees, most)
+            trees = min(2 * trees if trees >= first else first, most)
         if trees < wished:
             training.shortened[self.name] = f"{trees} of up to {wished} trees"
         return model
