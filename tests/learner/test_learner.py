@@ -373,6 +373,32 @@ def test_targets_that_are_missing():
         assert len(LacunarClassifier(members=["gaussian"]).fit(X, labels).out_of_fold_) == N - N // 3
 
 
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+def test_numbers_known_only_in_rows_of_weight_zero_are_refused(several):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(40, 3)), np.repeat([0.0, 1.0], [10, 30])
+    y = np.where(weight > 0, np.nan, X[:, 0])
+    y = np.column_stack([X[:, 1], y]) if several else y
+    which = "target 1 of y" if several else "y"
+    with (
+        pytest.warns(UserWarning, match="lack a label"),
+        pytest.raises(ValueError, match=rf"sample_weight must .* in which {which} is. Raise"),
+    ):
+        LacunarRegressor().fit(X, y, sample_weight=weight)
+
+
+def test_labels_known_only_in_rows_of_weight_zero_are_refused():
+    X, weight = np.random.default_rng(0).normal(size=(40, 3)), np.repeat([0.0, 1.0], [10, 30])
+    labels = np.where(weight > 0, np.nan, X[:, 0] > 0)
+    with (
+        pytest.warns(UserWarning, match="lack a label"),
+        pytest.raises(ValueError, match=r"sample_weight times class_weight must be above 0"),
+    ):
+        LacunarClassifier().fit(X, labels, sample_weight=weight)
+    with pytest.raises(ValueError, match="class_weight"):
+        LacunarClassifier(class_weight={0: 0.0, 1: 0.0}).fit(X, X[:, 0] > 0)
+
+
 def test_rows_of_weight_zero_teach_no_targets():
     weight = np.ones(100)
     weight[::5] = 0

@@ -33,6 +33,7 @@ from lacunar.observed.door import (
     read_groups,
     read_target,
     refuse_masked,
+    refuse_uncounted,
     require_y,
     warn_if_unlabelled,
 )
@@ -279,6 +280,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         if ignored:
             weight = np.where(np.isin(labels, ignored), 0.0, 1.0 if weight is None else weight)
         warn_if_unlabelled(known)
+        refuse_uncounted(known, weight, "sample_weight times class_weight")
         if weight is not None:
             table = table._replace(counted=np.flatnonzero(weight))
         rows = table.counted[known[table.counted]]

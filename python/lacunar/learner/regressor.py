@@ -30,6 +30,7 @@ from lacunar.observed.door import (
     flat_target,
     read_groups,
     read_target,
+    refuse_uncounted,
     require_y,
     warn_if_unlabelled,
 )
@@ -309,6 +310,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         Y = y_checked.reshape(len(y_checked), -1)
         weight = self._weight(sample_weight, len(Y))
         warn_if_unlabelled(~np.isnan(Y))
+        refuse_uncounted(~np.isnan(Y), weight)
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
         self.least_target_ = np.min(Y[counted], axis=0, where=~np.isnan(Y[counted]), initial=np.inf)

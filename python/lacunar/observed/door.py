@@ -517,6 +517,18 @@ def _refuse_all_unknown(known: NDArray[np.bool_]) -> None:
         )
 
 
+def refuse_uncounted(known: NDArray[np.bool_], weight: NDArray[np.float64] | None, name: str = "sample_weight") -> None:
+    """ValueError where a target, known in some rows (n,) or (n, targets), is known in none of a weight (n,) above 0."""
+    counted = known if weight is None else known[weight > 0]
+    nowhere = np.flatnonzero(~np.atleast_1d(counted.any(axis=0)))
+    if nowhere.size:
+        which = f"target {int(nowhere[0])} of y" if known.ndim == 2 and known.shape[1] > 1 else "y"
+        raise ValueError(
+            f"{name} must be above 0 in some row whose target is known; got 0 in every row in which {which} is. "
+            "Raise the weight of such rows, or give y in rows that have one."
+        )
+
+
 def _labels_where(known: NDArray[np.bool_], labels: NDArray[Any]) -> NDArray[Any]:
     """Labels in the type of the known ones, zero where unknown; arrays that hold no objects are returned unchanged."""
     if labels.dtype.kind != "O":
