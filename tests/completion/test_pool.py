@@ -525,6 +525,27 @@ def test_the_order_of_arguments_is_that_of_fit():
         np.testing.assert_array_equal(one.decision_function((i, j)), each.decision_function((i, j)))
 
 
+@pytest.mark.parametrize("doubt", [0.0, 0.3])
+@pytest.mark.parametrize("rank", [1, 2, 3, 5, 10])
+def test_refits_of_biases_and_factors_alone_are_those_beside_features(rank, doubt):
+    """Loops with a known number of factors sum what the general ones do, to which features of 0 add nothing."""
+    i, j, y = stream()
+    options, nothing = {"rank": rank, "doubt": doubt, "sweeps": 1}, np.zeros((12, 1))
+    _, alone = run(core([options], refit_share=0.0), i, j, y)
+    _, beside = run(core([options | {"features": True}], features=(nothing, nothing), refit_share=0.0), i, j, y)
+    np.testing.assert_allclose(alone[:, 3], beside[:, 3], rtol=1e-9)
+
+
+def test_ratings_of_many_factors_are_learned():
+    """Eight factors of ratings: the pool of their share has enough of them."""
+    rng = np.random.default_rng(0)
+    rows, cols = 0.5 * rng.normal(size=(120, 8)), rng.normal(size=(80, 8))
+    i, j = rng.integers(0, 120, 9000), rng.integers(0, 80, 9000)
+    stars = np.clip(np.rint(3 + (rows[i] * cols[j]).sum(axis=1) + 0.3 * rng.normal(size=9000)), 1, 5)
+    reached = OnlineMatrixClassifier(thresholds="auto").score_stream(i, j, stars, classes=range(1, 6)).probabilities
+    assert np.sqrt(np.square(1 + reached.sum(axis=1) - stars)[-2000:].mean()) < 0.55
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.2])
 def test_spread_refits_are_those_of_the_formulas(share):
     rng = np.random.default_rng(0)

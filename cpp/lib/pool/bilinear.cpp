@@ -33,6 +33,7 @@ auto with_constant(int d, const F& f) {
     case 2: return f(std::integral_constant<int, 2>{});
     case 3: return f(std::integral_constant<int, 3>{});
     case 6: return f(std::integral_constant<int, 6>{});
+    case 11: return f(std::integral_constant<int, 11>{});
     default: return f(d);
   }
 }
@@ -510,6 +511,7 @@ void Bilinear::add_plain(int side, Index vertex, const std::vector<Observation>&
     case 1: return of_rank(integral_constant<int, 1>{});
     case 2: return of_rank(integral_constant<int, 2>{});
     case 5: return of_rank(integral_constant<int, 5>{});
+    case 10: return of_rank(integral_constant<int, 10>{});
     default: return;  // the loop of the caller goes over them
   }
 }

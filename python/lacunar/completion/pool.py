@@ -45,7 +45,7 @@ _MODEL = {
 }  # fmt: skip
 # Of several thresholds: experts that the pool of their share has beside all others, since fits from several starts err
 # apart; those of the pool of one threshold; and those that are other pools' answers.
-_SHARE = {"narrow rank 5": _MODEL | {"rank": 5, "factor": 0.1}, "narrow rank 2": _MODEL | {"rank": 2, "factor": 0.1}}
+_SHARE = {f"narrow rank {rank}": _MODEL | {"rank": rank, "factor": 0.1} for rank in (10, 5, 2)}
 _THRESHOLD = ("recent biases", "cautious rank 2", "recent features", "fast rank 5", "rank 5")
 _OUTSIDE = ("lower threshold", "share of thresholds")
 
