@@ -15,10 +15,11 @@ from lacunar.karma.selection import (
     Rows,
     Trial,
     _candidates,
+    _of_completed,
     expand,
     karma_entries,
 )
-from lacunar.kernels import RadialForm
+from lacunar.kernels import RadialForm, RowPairSums
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
 
@@ -279,3 +280,13 @@ def test_kernels_of_one_table_share_their_pair_sums_with_landmarks(monkeypatch):
     tables = [chosen["table"] for chosen in selection.chosen_]
     assert len(set(tables)) < len(tables)
     assert len(summed) == len(set(summed)) > 0
+
+
+def test_pairs_of_completed_rows_count_the_columns_observed_in_both():
+    Z, others = table(30)[0], table(20, seed=1)[0]
+    Z[0] = np.nan
+    rows, marks = (Rows(Observed.from_dense(part), np.nan_to_num(part, nan=0.5)) for part in (Z, others))
+    pairs, plain = _of_completed(rows, marks, None), RowPairSums.between(rows.observed, marks.observed)
+    for counted in ("counts", "sizes", "other_sizes"):
+        np.testing.assert_array_equal(getattr(pairs, counted), getattr(plain, counted))
+    np.testing.assert_allclose(pairs.sums, rows.completed @ marks.completed.T)

@@ -701,16 +701,15 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
 
     def _pairs(self, rows: Rows, table: str, others: Rows | None = None) -> RowPairSums:
         """Sums over the pairs of rows and others (default the rows), of one table."""
+        if table == COMPLETED:
+            return _of_completed(rows, rows if others is None else others, self.n_jobs)
         if table in _EXPANDED:
             fitted = self.expansions_[table]
             own_table = expand(rows.observed, fitted)
             other_table = None if others is None else expand(others.observed, fitted)
         else:
             own_table, other_table = rows.observed, None if others is None else others.observed
-        pairs = RowPairSums.between(own_table, other_table, self.n_jobs)
-        if table == COMPLETED:
-            return _of_completed(pairs, rows, rows if others is None else others, self.n_jobs)
-        return pairs
+        return RowPairSums.between(own_table, other_table, self.n_jobs)
 
     def _by_table(
         self,
@@ -872,14 +871,23 @@ def _rows(Z: Floats, complete: Complete | None) -> Rows:
     return Rows(Observed.from_dense(Z), None if complete is None else np.asarray(complete(Z), dtype=np.float64))
 
 
-def _of_completed(pairs: RowPairSums, rows: Rows, others: Rows, n_jobs: int | None) -> RowPairSums:
-    """Pair sums whose products are those of completed rows; what is counted stays."""
+def _of_completed(rows: Rows, others: Rows, n_jobs: int | None) -> RowPairSums:
+    """Pair sums whose products are those of completed rows; counted are the columns observed in both."""
     own, other = rows.completed, others.completed
     if own is None or other is None:
         raise ValueError("complete must be given to predict as it was to fit; got None. Pass the same completion.")
     squares = (np.square(table).sum(axis=1) for table in (own, other))
     sums = row_product(own, np.ascontiguousarray(other.T), n_jobs)
-    return RowPairSums(sums, pairs.counts, next(squares), pairs.sizes, next(squares), pairs.other_sizes)
+    counts = (_seen(rows.observed) @ _seen(others.observed).T).astype(np.int32)
+    sizes = (part.observed.row_counts for part in (rows, others))
+    return RowPairSums(sums, counts, next(squares), next(sizes), next(squares), next(sizes))
+
+
+def _seen(table: Observed) -> NDArray[np.float32]:
+    """Ones (n, p) where entries are observed, whose products are whole numbers and exact in any order of summation."""
+    seen = np.zeros(table.shape, dtype=np.float32)
+    seen[np.repeat(np.arange(len(seen)), table.row_counts), table.indices] = 1.0
+    return seen
 
 
 def _median_distance(pairs: RowPairSums) -> float:
