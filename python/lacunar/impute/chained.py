@@ -68,7 +68,7 @@ class Target:
         """Numbers with as many decimals as the column."""
         return values if self.decimals is None else np.round(values, self.decimals)
 
-    def undone(self, design: Floats) -> Floats:
+    def values_of(self, design: Floats) -> Floats:
         """Values (n,) from its columns of the design (n, width)."""
         if self.is_number:
             return design[:, 0] * self.scale + self.centre  # type: ignore[no-any-return]
@@ -147,11 +147,15 @@ class Chain:
         """`observed` (n, width) is the design, whatever it holds where entries are missing: that is drawn from those observed."""
         self.plan, self.rng = plan, rng
         self.X = observed.copy()
-        self.values: dict[int, Floats] = {}
+        self.values: dict[int, Floats] = {}  # missing entries of each column
+        self.columns = {
+            t.place: t.values_of(observed[:, t.own]) for t in plan.targets
+        }  # whole ones, in their own units
         self.newton: dict[int, Any] = {}
         self._sums: Floats | None = None
         self._lost: tuple[int, Floats, Floats] | None = None  # place of a column, its rows with gaps, their Gram matrix
         for target in plan.targets:
+            self.columns[target.place][target.observed] = target.values
             self._begin(target)
         for target in plan.targets:
             if target.formula is not None:
@@ -166,6 +170,7 @@ class Chain:
 
     def _set(self, target: Target, values: Floats) -> None:
         self.values[target.place] = values
+        self.columns[target.place][target.missing] = values
         self.X[target.missing, target.own] = target.design(values)
 
     def sweep(self, keep: bool = False) -> dict[int, Parameters]:
@@ -291,16 +296,7 @@ class Chain:
 
     def _by_formula(self, target: Target) -> Floats:
         assert target.formula is not None
-        columns = {p: self._whole(p)[target.missing] for p in target.formula.places}
-        return target.formula.of(columns)
-
-    def _whole(self, place: int) -> Floats:
-        """A column in its own units, completed."""
-        target = next(t for t in self.plan.targets if t.place == place)
-        values = self.X[:, target.own.start] * target.scale + target.centre
-        values[target.missing] = self.values[place]
-        values[target.observed] = target.values
-        return values
+        return target.formula.of({p: self.columns[p][target.missing] for p in target.formula.places})
 
     def _thinned(self, target: Target, parameters: Parameters) -> Parameters:
         """Parameters with at most KEPT_DONORS donors, one at random of each run in the order of their fits."""

@@ -23,19 +23,11 @@ class CompatibleChain(Chain):
     """A chain whose draws agree with a regression."""
 
     def __init__(self, plan: Plan, observed: Floats, rng: np.random.Generator) -> None:
-        self.columns: dict[int, Floats] = {}  # completed, in their own units or places of levels
-        self._everyone = np.flatnonzero(plan.weight) if plan.weight is not None else np.arange(plan.n_rows)
-        for target in plan.targets:
-            self.columns[target.place] = target.undone(observed[:, target.own])
-            self.columns[target.place][target.observed] = target.values
         super().__init__(plan, observed, rng)
+        self._everyone = np.flatnonzero(plan.weight) if plan.weight is not None else np.arange(plan.n_rows)
         assert plan.regression is not None
         self._regression, self._outcome = plan.regression, plan.regression.places
         self._model = plan.regression.of(self.columns, plan.weight)
-
-    def _set(self, target: Target, values: Floats) -> None:
-        super()._set(target, values)
-        self.columns[target.place][target.missing] = values
 
     def sweep(self, keep: bool = False) -> dict[int, Parameters]:
         """Some rounds of `Chain`, with the parameters of the regression drawn before each; they are of use to this table alone."""
