@@ -137,6 +137,16 @@ def test_proposals_outside_a_formula_are_not_taken():
         MultipleImputer(3, analysis=LinearAnalysis("y", ["log(income)"])).fit(frame)
 
 
+def test_days_stay_days():
+    rng = np.random.default_rng(0)
+    days = pd.Series(np.datetime64("2020-03-01") + rng.integers(0, 500, 100).astype("timedelta64[D]")).astype(
+        "datetime64[us]"
+    )
+    frame = pd.DataFrame({"day": days.mask(rng.random(100) < 0.3), "y": rng.normal(size=100)})
+    (table,) = MultipleImputer(1, sweeps=2, analysis=LinearAnalysis("y")).fit(frame).draws()
+    assert (table["day"] == table["day"].dt.normalize()).all()
+
+
 def test_the_same_draws_by_every_door(tmp_path):
     frame = squares(100)
     analysis = LinearAnalysis("y", ["x", "x ** 2", "z"])

@@ -52,6 +52,7 @@ class Target:
     centre: float = 0.0
     scale: float = 1.0
     decimals: int | None = None  # of all its values, where they are few
+    step: float = 0.0  # of which all dates are multiples: days stay days, minutes minutes
     low: float = -np.inf
     high: float = np.inf
     used: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))  # columns of the design
@@ -65,7 +66,9 @@ class Target:
         return self.levels == 0
 
     def rounded(self, values: Floats) -> Floats:
-        """Numbers with as many decimals as the column."""
+        """Numbers with as many decimals as the column, and dates in its unit."""
+        if self.step:
+            return np.rint(values / self.step) * self.step  # type: ignore[no-any-return]
         return values if self.decimals is None else np.round(values, self.decimals)
 
     def values_of(self, design: Floats) -> Floats:

@@ -26,7 +26,6 @@ from lacunar.observed.rules import Anything, Array, Instance, Items, Number, Rul
 
 _HEADS = ("column", "kind", "missing", "hidden", "explained", "error", "gaussian_weight", "forest_weight")
 _DAY = 86_400e6  # microseconds
-_UNITS = _DAY, 3600e6, 60e6, 1e6, 1e3, 1.0
 
 
 @whole_answers
@@ -271,9 +270,6 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             places: Floats = expected.argmax(axis=1).astype(np.float64)
             return places
         values: Floats = np.clip(expected[:, 0] * target.scale + target.centre, target.sample[0], target.sample[-1])
-        if self.columns_[target.place].kind == "date":
-            step = next(unit for unit in _UNITS if not np.any(target.sample % unit))  # days stay days, minutes minutes
-            return np.rint(values / step) * step
         return target.rounded(values)
 
     def probabilities(self, X: Any) -> dict[str, Floats]:

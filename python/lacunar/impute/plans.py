@@ -17,6 +17,7 @@ from lacunar.impute.tables import Column, Values
 from lacunar.observed.cells import cut, listed
 from lacunar.observed.rules import Rule, check_parts, floats
 
+_UNITS = 86_400e6, 3600e6, 60e6, 1e6, 1e3  # of time, in microseconds
 _MOST_DECIMALS = 4  # that filled numbers keep
 
 
@@ -200,7 +201,7 @@ def _target(
     return Target(
         place, wishes.method_of(column), own, np.flatnonzero(~known), observed, v.numbers[observed], part.sample,
         levels=0 if column.is_number else len(column.levels),
-        centre=part.centre, scale=part.scale, decimals=_decimals_of(column, part.sample),
+        centre=part.centre, scale=part.scale, decimals=_decimals_of(column, part.sample), step=_step_of(column, part.sample),
         low=-np.inf if low is None else float(low), high=np.inf if high is None else float(high),
     )  # fmt: skip
 
@@ -215,6 +216,11 @@ def _decimals_of(column: Column, sample: Floats) -> int | None:
         if (rounded == sample).all() or ((single == sample).all() and (rounded.astype(np.float32) == single).all()):
             return decimals
     return None
+
+
+def _step_of(column: Column, sample: Floats) -> float:
+    """The largest unit of time of which all dates are multiples; 0 of other columns."""
+    return next((u for u in _UNITS if not np.any(sample % u)), 1.0) if column.kind == "date" else 0.0
 
 
 def check_bounds(target: Target, column: Column) -> None:
