@@ -9,12 +9,12 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-from zipfile import is_zipfile
+from zipfile import BadZipFile, ZipFile
 
 from lacunar import __version__, show_config
 
@@ -432,13 +432,20 @@ def _filled_cells(frame: pd.DataFrame, filled: pd.DataFrame) -> pd.Series[int]:
     return frame.isna().sum() - filled.isna().sum()
 
 
+def _may_be_model(path: str) -> bool:
+    """Whether the file is an archive of ours; books of Excel are archives, too."""
+    with suppress(OSError, BadZipFile), ZipFile(path) as members:
+        return "header.json" in members.namelist()
+    return False
+
+
 def _model(path: str) -> TableModel:
     from lacunar.comparison import TableModel, UserError
     from lacunar.persistence import load_model
 
     if not Path(path).exists():
         raise UserError(f"{path}: no such file.")
-    if not is_zipfile(path):
+    if not _may_be_model(path):
         raise UserError(f"{path}: this is no model file. The model comes first: lacunar predict MODEL TABLE.")
     try:
         model = load_model(path)

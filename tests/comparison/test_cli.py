@@ -129,6 +129,8 @@ def test_hostile_models(table, tmp_path, capsys):
     failing(["predict", str(model), table], 1, "no such file", capsys)
     model.write_bytes(b"PK\x03\x04 not a model")
     failing(["predict", str(model), table], 1, "m.lacunar", capsys)
+    pd.read_csv(table).to_excel(tmp_path / "t.xlsx")
+    failing(["predict", str(tmp_path / "t.xlsx"), table], 1, "this is no model file. The model comes first", capsys)
     save_model(KarmaClassifier(), model)
     failing(["predict", str(model), table], 1, "holds a KarmaClassifier", capsys)
     save_model(TableModel(KarmaClassifier()), model)
