@@ -13,6 +13,7 @@ from lacunar._config import __version__, show_config
 if _TYPE_CHECKING:
     from lacunar.completion import OnlineMatrixClassifier
     from lacunar.encode import TableEncoder
+    from lacunar.impute import Imputer, MultipleImputer
     from lacunar.karma import (
         KarmaClassifier,
         KarmaClassifierCV,
@@ -29,6 +30,7 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "POPCA",
+    "Imputer",
     "KarmaClassifier",
     "KarmaClassifierCV",
     "KarmaOnlineClassifier",
@@ -39,6 +41,7 @@ __all__ = [
     "LacunarRegressor",
     "LowRankImputer",
     "MissingnessDisplay",
+    "MultipleImputer",
     "Observed",
     "OnlineMatrixClassifier",
     "SLRMRegressor",
@@ -56,8 +59,10 @@ _FAMILIES = (
 _HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them
     **{name: "karma" for name in __all__ if name.startswith("Karma")},
     **{name: "learner" for name in __all__ if name.startswith("Lacunar")},
+    "Imputer": "impute",
     "LowRankImputer": "lowrank",
     "MissingnessDisplay": "plotting",
+    "MultipleImputer": "impute",
     "Observed": "observed",
     "OnlineMatrixClassifier": "completion",
     "POPCA": "lowrank",

@@ -200,7 +200,7 @@ def _members_by_name(members: zipfile.ZipFile, size: int) -> dict[str, zipfile.Z
 def _opened(path: Path) -> BinaryIO:
     """A plain file, opened; opening a pipe would block until a writer opens it."""
     if not path.is_file():
-        raise _UnsoundError(f"{path.name} is not there or no plain file")
+        raise _UnsoundError("it is no plain file")
     return open(path, "rb")
 
 
