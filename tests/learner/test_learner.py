@@ -299,6 +299,18 @@ def test_a_time_limit_brings_no_warnings_of_others():
     assert [str(w.message) for w in caught if w.category is not UserWarning] == []
 
 
+def test_columns_are_refused_in_the_name_of_the_learner():
+    table = pd.DataFrame(X[:60], columns=list("abcdefgh"))
+    model = LacunarRegressor(members=["linear"]).fit(table, Y[:60])
+    with pytest.warns(UserWarning, match="valid feature names, but LacunarRegressor was fitted"):
+        model.predict(X[:2])
+    with (
+        pytest.warns(UserWarning, match="but LacunarRegressor was fitted"),
+        pytest.raises(ValueError, match="LacunarRegressor is expecting 8 features"),
+    ):
+        model.predict(X[:2, :3])
+
+
 def test_time_limit_trains_fewer_members():
     started = time.process_time()
     with pytest.warns(UserWarning, match=r"time_limit=0.001 has shortened members .*boosting: left out"):

@@ -306,7 +306,7 @@ class LacunarBase(Explains, TakesMissing):
         for first in range(0, max(table.n, 1), BATCH):
             batch = np.arange(first, min(first + BATCH, table.n))
             remarks.rows = batch
-            view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch), remarks)
+            view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch), remarks, learner=self)
             compared.append(self.views_.comparable(view.T[-first % step :: step]))
             answers.append(answer(view))
         remarks.warn()
@@ -364,7 +364,7 @@ class LacunarBase(Explains, TakesMissing):
         (Breiman 2001, section 10).
         """
         check_is_fitted(self)
-        loss, view = self._loss(y), self.views_.transform(X)
+        loss, view = self._loss(y), self.views_.transform(X, learner=self)
         complete = None if self.posterior_ is None else self.posterior_.complete
         table = ChangeableView(self.views_, view, complete)
 
@@ -494,7 +494,7 @@ class LacunarBase(Explains, TakesMissing):
         """
         check_is_fitted(self)
         price = check_prices(cost, self.n_features_in_)
-        view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
+        view, of_column = self.views_.transform(X, learner=self), self.views_.source_[self.views_.places_]
         values = np.zeros((len(view.Z), self.n_features_in_))
         for part in self._parts():
             measuring = part.kept.answer("measuring", partial(self._measuring, part))

@@ -387,13 +387,16 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         self.cut_ = usual
         return view
 
-    def transform(self, X: Any, remarks: Remarks | None = None) -> View:
-        """Rows as the members see them. What is to be said of batches goes to `remarks`; without one it is said at once."""
+    def transform(self, X: Any, remarks: Remarks | None = None, *, learner: Any = None) -> View:
+        """Rows as the members see them. What is to be said of batches goes to `remarks`; without one it is said at once.
+
+        Names and numbers of columns are refused in the name of the learner, where there is one.
+        """
         table = self._readable(X)
         if isinstance(table, Observed):
             return self._of_sparse(table)
         noted = Remarks() if remarks is None else remarks
-        cells = self.encoder_._columns(table, reset=False)
+        cells = TableEncoder._columns(self.encoder_ if learner is None else learner, table, reset=False)
         encoded = self.encoder_._encoded(cells, noted)
         if self.added_.makers:
             encoded = np.hstack([encoded, self.added_.transform(self._texts(cells))])
