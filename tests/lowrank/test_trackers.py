@@ -338,7 +338,7 @@ def drifting(n, turn, noise, seed=0, D=200, d=3, share=0.3):
 
 
 def mean_missed(X, bases, **options):
-    tracker, errors = PETRELS(bases[0].shape[1], random_state=0, **options), []
+    tracker, errors = PETRELS(**{"n_components": bases[0].shape[1], "random_state": 0, **options}), []
     for block, U in enumerate(bases):
         tracker.partial_fit(X[block * 50 : (block + 1) * 50])
         errors.append(missed(U, tracker.components_.T))
@@ -478,6 +478,49 @@ def test_exchanged_directions_are_found_as_by_the_best_fixed_factor():
         errors = [mean_missed(X, bases, forget=how) for how in ("auto", 0.96, 0.98, 0.99)]
         ratios.append(errors[0] / min(errors[1:]))
     assert np.exp(np.mean(np.log(ratios))) < 1.1**2  # of squared errors
+
+
+def test_rows_of_new_columns_alone_do_no_harm():
+    """Their codes in a basis that is all but 0 there were as long as 1 over it, and overflowed rows later."""
+    rng = np.random.default_rng(0)
+    basis = rng.normal(size=(3, 40))
+    X = rng.normal(size=(600, 3)) @ basis + 0.3 * rng.normal(size=(600, 40))
+    X[rng.random(X.shape) > 0.6] = np.nan
+    X[:300, 20:], X[300:310, :20] = np.nan, np.nan
+    tracker = PETRELS(3, init=basis * np.where(np.arange(40) < 20, 1, 1e-20))
+    tracker.partial_fit(X)
+    assert missed(np.linalg.qr(basis.T)[0], tracker.components_.T) < 0.01
+
+
+def out_in_blocks(seed, n=3000, D=60, d=4, groups=6, length=300):
+    """Rows of d or d / 2 directions in turn; groups of columns are out three tenths of the time. The bases of every 50th row."""
+    rng = np.random.default_rng(seed)
+    basis, latent = np.linalg.qr(rng.normal(size=(D, d)))[0] * np.sqrt(D / d), rng.normal(size=(n, d))
+    alive = [d if row // 600 % 2 == 0 else d // 2 for row in range(n)]
+    latent *= np.arange(d) < np.array(alive)[:, None]
+    X = latent @ basis.T + 0.3 * rng.normal(size=(n, D))
+    out = np.repeat(rng.random((n // length, groups)) < 0.3, length, axis=0)
+    X[np.repeat(out, D // groups, axis=1) | (rng.random(X.shape) > 0.6)] = np.nan
+    return X, [basis[:, : alive[row]] / np.sqrt(D / d) for row in range(49, n, 50)]
+
+
+def test_sensors_out_in_blocks_are_followed_nearly_as_by_the_best_fixed_factor():
+    ratios = []
+    for seed in (0, 1, 5):
+        X, bases = out_in_blocks(seed)
+        errors = [mean_missed(X, bases, n_components=4, forget=how) for how in ("auto", 0.98, 0.995, 1.0)]
+        ratios.append(errors[0] / min(errors[1:]))
+    assert np.exp(np.mean(np.log(ratios))) < 1.25
+
+
+def test_what_is_known_of_a_column_is_never_less_than_of_a_new_one():
+    """However long it is out, or however late it comes: else it would fit its first rows in all directions, noise too."""
+    X, _ = exchanging(0, n=1000)
+    X[:200, :10], X[100:300, 10:20] = np.nan, np.nan
+    tracker = PETRELS(4, forget=0.9, delta=10.0, random_state=0)
+    for start in range(0, 320, 10):
+        tracker.partial_fit(X[start : start + 10])
+    assert tracker.state_["pool"].max() <= 10
 
 
 def test_the_scout_is_a_tracker_of_its_own():

@@ -189,7 +189,8 @@ def tracking_memory(X, U, delta, most):
     for x in X:
         seen = ~np.isnan(x)
         noise = np.exp(max(averages)) if watched > 50 else 1.0
-        learned = noise / (1 - noise) * np.mean(np.sum(U[seen] ** 2, axis=1)) if noise < 1 else np.inf
+        square = max(np.mean(np.sum(U[seen] ** 2, axis=1)), 0.01 * d / D)
+        learned = noise / (1 - noise) * square if noise < 1 else np.inf
         ridge = min(most, learned)
         a, looked = code(U, seen, x, ridge), np.flatnonzero(seen & small)
         loss = np.zeros(8)
@@ -213,7 +214,8 @@ def tracking_memory(X, U, delta, most):
             error = (x[looked] - V[m, looked] @ a) * share / (1 + share * (a @ gain))
             V[m, looked] += np.outer(error, gain)
             P[m] = P[m] / keeps[m] - np.outer(gain, gain) / (1 + a @ gain)
-        R_inv /= keep
+        largest = np.max(np.diagonal(R_inv, axis1=1, axis2=2), axis=1)
+        R_inv *= np.clip(delta / largest, 1, 1 / keep)[:, None, None]  # none grows beyond what a new column starts from
         modified_petrels(U, R_inv, seen, x, a)
         every_keep.append(keep)
     return U, np.array(every_keep), weights

@@ -24,6 +24,8 @@ constexpr double kLongest = 2;      // times the tracker's memory is the longest
 constexpr double kLeastKept = .5;   // at one row
 // The subspace is lost where the fast average exceeds the slow one by log 3. One odd row moves the first by less.
 constexpr double kFastRate = .1, kSlowRate = .01, kLost = 1.1, kOdd = 9, kEnough = 50;
+// Of a basis's row, in units of the usual square: a row whose columns are all new has a code of about 0, not of any size.
+constexpr double kLeastSquare = .01;
 constexpr double kLeastLeft = 1e-12;      // of a row's squares: rounding
 constexpr double kLeastFree = 1e-8;       // of an entry: 1 - its leverage
 constexpr double kLargestInverse = 1e12;  // inverse correlations grow no further
@@ -119,7 +121,9 @@ bool Memories::lost(const RowCode& row, double relative) {
 double Memories::ridge(const RowCode& row, double most) const {
   if (s_.v == nullptr || s_.clock[kAge] <= kEnough) return most;
   const double noise = std::exp(std::max(s_.clock[kFast], s_.clock[kSlow]));  // share of the squares
-  return noise < 1 ? std::min(most, noise / (1 - noise) * row.gram_trace() / row.m) : most;
+  const double usual = d_ / static_cast<double>(n_cols_);  // square of an orthonormal basis's row
+  const double square = std::max(row.gram_trace() / row.m, kLeastSquare * usual);
+  return noise < 1 ? std::min(most, noise / (1 - noise) * square) : most;
 }
 
 double Memories::mean_rows() const {

@@ -12,7 +12,8 @@ namespace {
 
 // It remembers as many rows as show a column so many times its unknowns, and takes the tracker's place where the mean of
 // the relative differences of their errors, at this rate, is so many deviations above 0, and so many rows after it did
-// so before.
+// so before. Columns that are out for long say nothing of what the tracker knows of them and the scout has forgotten:
+// the deviations are divided by the root of the share of columns that it knows.
 constexpr double kSees = 2.5, kRate = .02, kSurely = 3, kBetween = 50, kLeastRows = 20;
 constexpr double kSmallestUnit = 1e-100;
 
@@ -70,9 +71,16 @@ bool Scout::better(double error) {
   const double gain = (error - error_) / (error + error_);
   mean += kRate * (gain - mean);
   square += kRate * (gain * gain - square);
-  if (since <= kBetween || mean <= 0 || mean * mean <= kSurely * kSurely * kRate / 2 * square) return false;
+  const double sure = kSurely * kSurely * kRate / 2 * square;
+  if (since <= kBetween || mean <= 0 || mean * mean <= sure || known_share() * mean * mean <= sure) return false;
   mean = since = 0;
   return true;
+}
+
+double Scout::known_share() const {
+  const double least = d_ / s_.line[kScoutUnit];
+  const auto known = std::count_if(s_.seen, s_.seen + n_cols_, [&](double seen) { return seen >= least; });
+  return static_cast<double>(known) / static_cast<double>(n_cols_);
 }
 
 void Scout::column_inverse(Offset j, double* blocks) const {

@@ -636,8 +636,9 @@ class PETRELS(SubspaceTracker):
         just those while rows leave over three times what they did. With `correlation="per-column"`
         a second tracker that remembers as many rows as show a column 2.5 k times (at least 20) runs
         beside it and takes its place where it surely predicts entries better, as after a part of
-        the directions was exchanged. "window" is 1 - 3 / (t + 300), which forgets wrong beginnings
-        and then averages. A number in (0, 1] is that, 1 forgets nothing.
+        the directions was exchanged; the more columns are out, the surer that must be. "window" is
+        1 - 3 / (t + 300), which forgets wrong beginnings and then averages. A number in (0, 1] is
+        that, 1 forgets nothing.
     correlation : {"per-column", "shared"}, default="per-column"
         An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by
         how often a column was seen: less exact where columns differ in how they are missing, at D k
@@ -686,10 +687,10 @@ class PETRELS(SubspaceTracker):
     Notes
     -----
     A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when
-    it is next seen, and its growth there is limited. `forget="auto"` costs up to twice as much
-    and three more bases of memory, with `correlation="shared"` about twice as much and two more
-    bases. `robust=True` costs 1.1 times as much, or 1.3. Updates are symmetric to the last
-    bit; others grow as forget^-t.
+    it is next seen, and what is known of it is never less than of a new one. `forget="auto"` costs
+    up to twice as much and three more bases of memory, with `correlation="shared"` about twice as
+    much and two more bases. `robust=True` costs 1.1 times as much, or 1.3. Updates are symmetric to
+    the last bit; others grow as forget^-t.
 
     References
     ----------
@@ -758,6 +759,8 @@ class PETRELS(SubspaceTracker):
             return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)
         if self.forget == "auto":
             keep["scout"] = True
+        # A column that comes late or was out for long else fits its first rows in idle directions, which are noise.
+        keep["cap"] = 1.0
         return PerColumnRls(basis, precision=self.precision, delta=self.delta, ridge=first, automatic=automatic, **keep)
 
 

@@ -43,6 +43,7 @@ class Scout {
  private:
   void move_columns(const Index* seen, double tau);
   void discount();
+  double known_share() const;  // of columns: those that it saw as often as they have unknowns
 
   ScoutState s_;
   Offset n_cols_;
