@@ -92,7 +92,7 @@ class Pass {
   CellScreen screen_;
   Scout scout_;
   const Index* seen_ = nullptr;
-  int singular_ = 0;  // whether the row's codes are the shortest of many
+  int singular_ = 0;                                          // whether the row's codes are the shortest of many
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
   std::vector<double> next_, change_, t_gram_, unpacked_;
 };
@@ -248,8 +248,8 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     s_.clock[kSteps] += 1;
     s_.clock[kSingularRows] += singular_;
     const double discount = rule_.forgetting.kind == Forgetting::Kind::adaptive
-                            ? memories_.keep(row_, seen_, code_, label_code_, relative, factored)
-                            : keep_of(rule_.forgetting, s_.clock);
+                                ? memories_.keep(row_, seen_, code_, label_code_, relative, factored)
+                                : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kLogDiscount] += std::log(discount);
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, discount, label, code_.data());
     if (scout_.exists()) scout_.learn(row_, seen_, memories_.places());

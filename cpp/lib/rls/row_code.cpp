@@ -9,7 +9,8 @@
 namespace lacunar {
 
 RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
-  const std::size_t side = static_cast<std::size_t>(leading), most = static_cast<std::size_t>(padded(static_cast<int>(largest)));
+  const std::size_t side = static_cast<std::size_t>(leading),
+                    most = static_cast<std::size_t>(padded(static_cast<int>(largest)));
   rows.resize(most * side);
   for (auto* line : {&values, &x}) line->resize(most);
   for (auto* square : {&gram, &factor_}) square->resize(side * side);
@@ -100,7 +101,8 @@ double RowCode::hide(const std::vector<int>& places, const std::vector<double>& 
   cells.back.resize(std::max(cells.back.size(), count * side));
   tall_.resize(std::max(tall_.size(), count * side));
   for (std::size_t k = 0; k < count; ++k)
-    std::copy_n(rows.begin() + static_cast<Offset>(places[k]) * leading, side, tall_.begin() + static_cast<Offset>(k * side));
+    std::copy_n(rows.begin() + static_cast<Offset>(places[k]) * leading, side,
+                tall_.begin() + static_cast<Offset>(k * side));
   invert();
   kernels().small.multiply(tall_.data(), inverse_.data(), static_cast<int>(count), leading, cells.back.data());
   double sum = 0;

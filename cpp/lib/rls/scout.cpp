@@ -10,10 +10,10 @@
 namespace lacunar {
 namespace {
 
-// It remembers as many rows as show a column so many times its unknowns, and takes the tracker's place where the mean of
-// the relative differences of their errors, at this rate, is so many deviations above 0, and so many rows after it did
-// so before. Columns that are out for long say nothing of what the tracker knows of them and the scout has forgotten:
-// the deviations are divided by the root of the share of columns that it knows.
+// It remembers as many rows as show a column so many times its unknowns, and takes the tracker's place where the mean
+// of the relative differences of their errors, at this rate, is so many deviations above 0, and so many rows after it
+// did so before. Columns that are out for long say nothing of what the tracker knows of them and the scout has
+// forgotten: the deviations are divided by the root of the share of columns that it knows.
 constexpr double kSees = 2.5, kRate = .02, kSurely = 3, kBetween = 50, kLeastRows = 20;
 constexpr double kSmallestUnit = 1e-100;
 

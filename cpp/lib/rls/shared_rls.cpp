@@ -15,10 +15,10 @@
 namespace lacunar {
 namespace {
 
-constexpr Offset kEvery = 4;              // steps between two looks at the noise
-constexpr Offset kScaleEvery = 1024;      // steps between two normalisations of V, more on wide tables
-constexpr double kEnough = 8;             // looks before the sums set the ridge
-constexpr double kLargestRidge = 100;     // in units of a Gram's mean diagonal
+constexpr Offset kEvery = 4;           // steps between two looks at the noise
+constexpr Offset kScaleEvery = 1024;   // steps between two normalisations of V, more on wide tables
+constexpr double kEnough = 8;          // looks before the sums set the ridge
+constexpr double kLargestRidge = 100;  // in units of a Gram's mean diagonal
 
 // matrix (d, d) <- by matrix by, and line (d) <- by line, for symmetric `by` (leading, leading).
 void sandwich(const std::vector<double>& by, double* matrix, int d, int leading) {
@@ -164,10 +164,9 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     kernels().small.project(row_.rows.data(), label_code_.data(), row_.m, row_.leading, fitted_.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(row_.m); ++i) row_.x[i] -= fitted_[i];
     if (!std::isfinite(dot(row_.x.data(), row_.x.data(), row_.m)) || !std::isfinite(row_.size)) return false;
-    const double discount =
-        rule_.forgetting.kind == Forgetting::Kind::adaptive
-            ? memories_.keep(row_, seen, code_, label_code_, relative, factored)
-            : keep_of(rule_.forgetting, s_.clock);
+    const double discount = rule_.forgetting.kind == Forgetting::Kind::adaptive
+                                ? memories_.keep(row_, seen, code_, label_code_, relative, factored)
+                                : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kSteps] += 1;
     s_.clock[kSingularRows] += factored ? 0 : 1;
     s_.clock[kLogDiscount] += std::log(discount);
