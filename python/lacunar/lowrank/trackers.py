@@ -814,7 +814,7 @@ class GROUSE(SubspaceTracker):
     The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o
     k^2 + k^3), whatever D is. A row whose residual is 0, as where the subspace fits all of its few
     entries, or whose code is 0, makes no step: it says of no direction that it is better.
-    `robust=True` costs 1.1 to 1.4 times as much, up to 1.7 where 5 % of the cells are wrong.
+    `robust=True` costs 1.1 to 1.4 times as much, also where 5 % of the cells are wrong.
 
     References
     ----------
