@@ -94,7 +94,7 @@ def completed(kind: Any, intercept: str, X: Any, y: Any, X_new: Any, seed: int) 
 def searched(kind: Any, intercept: str, n_rows: int, X: Any, y: Any, X_new: Any, seed: int) -> Any:
     """The same with the lambda that a hidden quarter of the labels of `n_rows` training rows chooses, and mu by halves down to 5e-4.
 
-    The path of the few rows ends at 2e-3, where their matrix has the rank that all rows have at 5e-4; smaller mu take hours.
+    The path of the few rows ends at 2e-3: there, as at 5e-4 with all rows, ranks are some ten. Smaller mu take hours.
     """
     few, kind = np.random.default_rng(seed).permutation(len(X))[:n_rows], partial(kind, eta=0.5)
     lam = kind(intercept, mu_min=2e-3, random_state=seed).fit(X[few], y[few].astype(float)).lam_
