@@ -108,17 +108,16 @@ def record(name: str, report: Report, cells: list[Cell]) -> None:
 
 
 def insert(name: str, report: Report, cells: list[Cell]) -> None:
-    """Rows of some cells put into the recorded table, whose other rows and age stay; its claims are judged again, its picture is drawn anew."""
+    """Rows of some cells put into the recorded table, whose other rows and age stay, and its notes where there are no new ones; its claims are judged again, its picture is drawn anew."""
     record = records.read(name)
     rows, fresh = read_table(record["table"]), read_table(report.table.splitlines())
     for row, values in fresh.items():
         rows.setdefault(row, {}).update((column, text) for column, text in values.items() if text != "-")
     first, *columns = [word.strip() for word in record["table"][0].strip("| ").split(" | ")]
     end = next((k for k, line in enumerate(record["table"]) if not line.startswith("|")), len(record["table"]))
-    record["table"] = (
-        table(first, {r: {c: v.get(c, "-") for c in columns} for r, v in rows.items()}, columns).splitlines()
-        + record["table"][end:]
-    )
+    record["table"] = table(
+        first, {r: {c: v.get(c, "-") for c in columns} for r, v in rows.items()}, columns
+    ).splitlines() + (report.body().splitlines()[len(report.table.splitlines()) :] or record["table"][end:])
     record["claims"] = [verdict.row(report.title) for verdict in module_of(name).claims(rows)]
     module_of(name).draw(read_table(record["table"]), PICTURES / f"{name}.png")
     record["repeats"] = report.repeats

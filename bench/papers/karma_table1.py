@@ -213,8 +213,16 @@ def run(run: Run) -> Report:
         rows[method] = {n: text(n, found[n][method]) for n in names if method in found[n]}
     made = table("error", rows, names)
     of_repeats = f"{repeats} repeats of five folds; ± is the standard error over repeats, of one repeat that of a share of so many rows"
+    notes = [
+        f"One repeat: {', '.join(sorted(ONCE))}; mc-1 and mc-b on {', '.join(sorted(WIDE if run.long else WIDE - {'books'}))}.",
+        f"marketing and books: {TRAINED} training and {TESTED} test rows a repeat.",
+        *[
+            f"mc-1 and mc-b on books: lambda as a hidden quarter of {SEARCHED} training rows chooses it, mu down to 5e-4."
+        ]
+        * run.long,
+    ]
     if run.only:
-        return Report(TITLE, made, of_repeats)
+        return Report(TITLE, made, of_repeats, notes=notes)
     return Report(
         TITLE,
         made,
@@ -224,9 +232,6 @@ def run(run: Run) -> Report:
             f"{n}: karma is not worse than 0-imputation by more than one standard error": not_worse(n, found[n])
             for n in names
         },
-        [
-            f"One repeat: {', '.join(sorted(ONCE))}; mc-1 and mc-b on {', '.join(sorted(WIDE if run.long else WIDE - {'books'}))}.",
-            f"marketing and books: {TRAINED} training and {TESTED} test rows a repeat.",
-        ],
+        notes,
         draw(read_table(made.splitlines()), run.picture),
     )

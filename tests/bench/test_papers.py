@@ -135,6 +135,10 @@ def test_rows_of_some_cells_go_into_the_recorded_table(main, tmp_path, monkeypat
     after = main.records.read("some")
     assert after["table"] == [*RECORDED[:3], "| two | 0.3 | - |", "| three | 0.4 | - |", *RECORDED[4:]]
     assert drawn == [(["one", "two", "three"], "some.png")]
+    report.notes.append("Another note.")
+    main.insert("some", report, [])
+    assert main.records.read("some")["table"][-2:] == ["", "- Another note."]
+    main.records.write_record("some", after)
     assert (after["commit"], after["hours"], after["computes"]) == ("a, b", 2.0, ["m:f", "m:g"])
     assert (after["repeats"], after["code"]) == ("3", "c")
     assert after["claims"][0].startswith("| Some, - | 0.3 ")
