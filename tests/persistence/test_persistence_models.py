@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from lacunar import karma
 from lacunar.persistence import load_model, registry, save_model
@@ -30,6 +30,18 @@ def labels(kind, target):
 def test_every_public_estimator_can_be_saved():
     assert PUBLIC
     assert all(registry.name_of(c, registry.CLASSES) for c in PUBLIC)
+
+
+@pytest.mark.parametrize("estimator", [c for c in PUBLIC if is_regressor(c())], ids=lambda c: c.__name__)
+def test_models_of_columns_in_tiny_units_can_be_loaded(estimator, data, tmp_path):
+    """One is beyond float32 there, in which streams learn."""
+    X, target = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = estimator().fit(1e-40 * X, target)
+    save_model(model, tmp_path / "model.lacunar")
+    loaded = load_model(tmp_path / "model.lacunar")
+    np.testing.assert_array_equal(loaded.predict(1e-40 * X), model.predict(1e-40 * X))
 
 
 @pytest.mark.parametrize("kind", ["strings", "three"])

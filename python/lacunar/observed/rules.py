@@ -15,6 +15,7 @@ from types import UnionType
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lacunar.observed.table import Observed
 
@@ -317,7 +318,20 @@ def trial_rows(model: Any) -> list[Any]:
     if tags is None or tags.string or hasattr(model, "transformers"):
         return [np.full((1, n_features), None, dtype=object)]
     ends = sorted({0, int(n_features) - 1} - {-1})
+    values = _usual_values(model, int(n_features))
     return [
-        Observed.from_triplets([0] * len(columns), columns, [0.5] * len(columns), shape=(1, int(n_features)))
+        Observed.from_triplets([0] * len(columns), columns, values[columns], shape=(1, int(n_features)))
         for columns in ([], ends)
     ]
+
+
+def _usual_values(model: Any, n_features: int) -> NDArray[np.float64]:
+    """A value for every column (d,) half a standard deviation above its mean, where the model knows both, else 0.5.
+
+    What is usual elsewhere may be too large for a model in float32, in units of a column of 1e-40.
+    """
+    mean: Any = getattr(model, "mean_", None)
+    scale: Any = getattr(model, "scale_", None)
+    if np.shape(mean) != (n_features,) or np.shape(scale) != (n_features,):
+        return np.full(n_features, 0.5)
+    return np.asarray(mean + 0.5 * scale, dtype=np.float64)
