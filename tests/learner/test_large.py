@@ -1,4 +1,4 @@
-"""Large tables: members learn once from all rows but a held-out part, which weighs them; no number of rows is learned from less than a smaller one."""
+"""Large tables: members learn from all rows but held-out parts, which weigh them; no number of rows is learned from less than a smaller one."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar._cuts import cuts_of
-from lacunar.learner import base, trees
+from lacunar.learner import base, folds, trees
 from lacunar.learner.folds import held_out, units_of
 from lacunar.learner.views import TrainingSet, View
 from lacunar.persistence import load_model, save_model
@@ -34,9 +34,10 @@ def thresholds(n, seed=0):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Tables are large from 301 rows on; batches and pilots are smaller too."""
+    """Tables are large from 301 rows on, of which one part is held out; batches and pilots are smaller too."""
     for name, size in (("MOST_FOLDED", 300), ("BATCH", 250), ("_VIEWED", 500)):
         monkeypatch.setattr(base, name, size)
+    monkeypatch.setattr(folds, "_ROWS_OF_PARTS", 0)
     monkeypatch.setattr(trees, "_LARGE_TREES", 60)
     monkeypatch.setattr(trees, "_PILOT_LATENT_TREES", 20)
     monkeypatch.setattr(trees, "_LARGE_PATIENCE", 20)
@@ -53,15 +54,32 @@ def plan(n):
 
 
 def test_rows_learned_from_never_fall_as_rows_grow():
-    plans = [plan(n) for n in (19_999, 20_000, 20_001, 40_000, 40_001, 80_001, 250_000)]
+    plans = [plan(n) for n in (19_999, 20_000, 20_001, 40_000, 40_001, 80_001, 90_001, 250_000)]
     learned = [min(len(train) for train, _ in training.cuts) for training in plans]
     assert learned == sorted(learned)
     held = [len(training.tested) for training in plans]
-    assert held[2:] == [2001, 4000, 4001, 8001, 19_231]
-    assert all(
-        train + test == training.n for train, test, training in zip(learned[2:], held[2:], plans[2:], strict=True)
-    )
-    assert [training.large for training in plans] == [False, False, True, True, True, True, True]
+    assert held[2:] == [6001, 12_000, 12_001, 16_001, 9001, 19_231]
+    for training in plans[2:]:
+        assert all(len(train) + len(test) == training.n for train, test in training.cuts)
+    assert [len(training.final) for training in plans[2:]] == [20_001, 40_000, 40_001, 80_001, 81_000, 230_769]
+    assert [training.large for training in plans] == [False, False, True, True, True, True, True, True]
+
+
+def test_boosting_is_the_mean_of_the_models_without_each_part(small, monkeypatch):
+    monkeypatch.setattr(folds, "_ROWS_OF_PARTS", 1800)
+    X, y = thresholds(1600)
+    model = LacunarClassifier(members=["logistic", "boosting"]).fit(X[:600], y[:600])
+    assert set(model.report_["rows"]) == {600}
+    assert set(model.report_["tested"]) == {180}
+    boosting = model.ensemble_.members_[model.members_.index("boosting")]
+    assert boosting.shares_ == [1.0]  # one group of models
+    chances = model.predict_proba(X[600:])[:, 1]
+    each = []
+    for fold in held_out(y[:600], np.arange(600), model.seed_):
+        cut = (np.delete(np.arange(600), fold), fold)
+        one = LacunarClassifier(members=["boosting"], cv=[cut]).fit(X[:600], y[:600])
+        each.append(np.mean((one.predict_proba(X[600:])[:, 1] - y[600:]) ** 2))
+    assert np.mean((chances - y[600:]) ** 2) < np.mean(each)
 
 
 def test_a_held_out_part_has_the_shares_of_the_classes_and_keeps_copies_together():
@@ -69,17 +87,19 @@ def test_a_held_out_part_has_the_shares_of_the_classes_and_keeps_copies_together
     X = np.repeat(rng.normal(size=(500, 3)), 2, axis=0)
     labels = np.repeat(rng.permutation(np.repeat([0, 1], [450, 50])), 2)
     units = units_of(X)
-    fold = held_out(labels, units, 0)
-    assert len(fold) == 100
-    assert np.bincount(labels[fold]).tolist() == [90, 10]
-    assert not set(units[fold]) & set(np.delete(units, fold))
+    parts = held_out(labels, units, 0)
+    assert len(np.unique(np.concatenate(parts))) == 300
+    for fold in parts:
+        assert len(fold) == 100
+        assert np.bincount(labels[fold]).tolist() == [90, 10]
+        assert not set(units[fold]) & set(np.delete(units, fold))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_class_is_never_held_out_whole(seed):
     labels = np.r_[np.zeros(300, int), [1], [2, 2], np.full(5, 3)]
-    fold = held_out(labels, np.arange(len(labels)), seed)
-    assert set(np.delete(labels, fold)) == {0, 1, 2, 3}
+    for fold in held_out(labels, np.arange(len(labels)), seed):
+        assert set(np.delete(labels, fold)) == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("task", ["labels", "numbers"])

@@ -49,7 +49,7 @@ from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden
 
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
-MOST_FOLDED = 20_000  # rows; of more one part is held out, and members learn once, from all others
+MOST_FOLDED = 20_000  # rows; of more a few parts are held out
 _VIEWED = 40_000  # rows from which columns and the low-rank model are learned
 # Training rows that are copied, copies with further entries hidden, and copies of a row.
 _MOST_COPIED, _COPIES, _MOST_TIMES = 1000, 1000, 10
@@ -541,7 +541,7 @@ class LacunarBase(Explains, TakesMissing):
             splits = min(wished, len(rows), int(units.max(initial=-1)) + 1)
             large = len(rows) > MOST_FOLDED
             folds = (
-                [held_out(target.labels, units, self.seed_)]
+                held_out(target.labels, units, self.seed_)
                 if large
                 else even_folds(target.labels, units, splits, self.seed_)
             )
@@ -688,7 +688,9 @@ class LacunarBase(Explains, TakesMissing):
             cuts=cuts,
             independent=independent,
             units=units if large else None,
-            learned=cuts[0][0] if large and (self.cv is None or isinstance(self.cv, Integral)) else None,
+            learned=cuts[0][0]
+            if large and len(cuts) == 1 and (self.cv is None or isinstance(self.cv, Integral))
+            else None,
             groups=target.groups,
             weight=target.weight,
             posterior=self.posterior_,

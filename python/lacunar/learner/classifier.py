@@ -106,7 +106,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         below .02 are dropped, and have a row of weight 0.
     out_of_fold_ : ndarray of shape (labelled rows, c)
         Probabilities of the training rows by members that had not seen them; NaN of rows that `cv`
-        never tests, and of more than 20,000 rows in all but the held-out part.
+        never tests, and of more than 20,000 rows in all but the held-out parts.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -154,9 +154,11 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or LeaveOneGroupOut; TimeSeriesSplit
     for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
-    be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth of the
-    rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
-    Kernels of at most 3,000 independent rows are tested on some 24 parts of these folds.
+    be. Of more than 20,000 rows a number or None stands for held-out parts of a tenth of the rows,
+    20,000 at most, on which members are weighed: three of up to 60,000 rows, two of up to 90,000,
+    then one. Boosting is the mean of the models without each part; the other members end with all
+    rows, of one part with all but that part. Kernels of at most 3,000 independent rows are tested
+    on some 24 parts of these folds.
 
     `scoring`: as in `sklearn.model_selection.cross_val_score`; thresholds between classes are tuned
     to it on out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest
@@ -176,7 +178,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     as it is and as normal scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the
     latent model of Ganti and Willett, 2015, by EM. Rows whose label is missing (NaN, None)
     teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more
-    rows boosting learns from all (1,000 trees at most, until 100 of them gain nothing on the
+    rows boosting learns from all (1,000 trees at most, until 100 of them gain nothing on a
     held-out part), logistic regression from as many as have 1e7 inputs, the kernels from
     10,000; where latent coordinates help boosting they are columns of it, and they and their
     products inputs of logistic regression. Columns and the low-rank model are learned from

@@ -13,6 +13,10 @@ from lacunar._typing import Floats, Ints
 _FEWEST = 20  # different rows, below which nothing tells copies from rows that happen to be alike
 _COINCIDENCE = 0.05  # expected rows that agree by chance, above which rows that agree are no copies
 _HELD_OUT, _MOST_HELD_OUT = 10, 20_000  # of so many rows of a large table one is held out, and these at most
+_MOST_PARTS, _ROWS_OF_PARTS = (
+    3,
+    180_000,
+)  # of a large table that are held out, each by a model of its own, and rows times parts
 _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -88,13 +92,17 @@ def _fewest_rows_first(sizes: Ints, splits: int) -> Ints:
     return folds
 
 
-def held_out(labels: Ints | None, units: Ints, seed: int) -> Ints:
-    """A tenth of the rows, and 20,000 of them at most, with the classes in their shares: but for classes of which nothing else would be left."""
-    fold = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)[0]
+def held_out(labels: Ints | None, units: Ints, seed: int) -> list[Ints]:
+    """Parts of a tenth of the rows, and 20,000 of them at most, with the classes in their shares: but for classes of which nothing else would be left.
+
+    Three of them at most, since the mean of several models is better than one, and fewer of many rows, which gain less by it and take longer.
+    """
+    n_parts = int(np.clip(_ROWS_OF_PARTS // len(units), 1, _MOST_PARTS))
+    folds = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)[:n_parts]
     if labels is None:
-        return fold
-    left = np.bincount(labels) - np.bincount(labels[fold], minlength=int(labels.max()) + 1)
-    return fold[left[labels[fold]] > 0]
+        return folds
+    sizes = np.bincount(labels)
+    return [fold[(sizes - np.bincount(labels[fold], minlength=len(sizes)))[labels[fold]] > 0] for fold in folds]
 
 
 def rows_of(chosen: Ints, units: Ints) -> Ints:

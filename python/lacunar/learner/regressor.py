@@ -193,9 +193,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     `fit` is told of `groups`; GroupKFold, StratifiedGroupKFold or LeaveOneGroupOut; TimeSeriesSplit
     for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
-    be. Of more than 20,000 rows a number or None stands for one held-out part of a tenth of the
-    rows, 20,000 at most: members learn once, from all other rows, and are weighed on that part.
-    Kernels of at most 3,000 independent rows are tested on some 24 parts of these folds.
+    be. Of more than 20,000 rows a number or None stands for held-out parts of a tenth of the rows,
+    20,000 at most, on which members are weighed: three of up to 60,000 rows, two of up to 90,000,
+    then one. Boosting is the mean of the models without each part; the other members end with all
+    rows, of one part with all but that part. Kernels of at most 3,000 independent rows are tested
+    on some 24 parts of these folds.
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
     for fewer trees, iterations, landmarks or rows; a member for which nothing is left is left out,
@@ -217,7 +219,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose
     target is missing (NaN) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d)
     d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until 100 of them
-    gain nothing on the held-out part), ridge regression from as many as have 1e7 inputs, the
+    gain nothing on a held-out part), ridge regression from as many as have 1e7 inputs, the
     kernels from 10,000; where latent coordinates help boosting they are columns of it, and they and
     their products inputs of ridge regression. Columns and the low-rank model are learned from
     40,000 rows at most.

@@ -85,7 +85,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
 
     Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Small and usual
-    trees compete on the first fold, and of few rows on all folds. Of a large table one model grows until the held-out part gains no more.
+    trees compete on the first fold, and of few rows on all folds; trees of a large table are of one size.
     """
 
     name = "boosting"

@@ -166,7 +166,7 @@ class TrainingSet:
 
     @property
     def large(self) -> bool:
-        """Whether members learn once, from all rows but the tested ones, in place of once a fold."""
+        """Whether small parts are held out, and members learn from all other rows."""
         return self.units is not None
 
     def thinned(self, share: float) -> tuple[TrainingSet, Ints]:
