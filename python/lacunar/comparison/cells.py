@@ -118,7 +118,7 @@ def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: lis
     pd = pandas_module()
     parsed, name = reading.parsed(column.texts), cut(column.name)
     if reading.kind != "date":
-        read = pd.to_numeric(text.map(lambda cell: cell if isinstance(cell, Number) else parsed.get(cell)))
+        read = pd.to_numeric(text.map(lambda cell: cell if isinstance(cell, Number) else _exact(parsed.get(cell))))
     else:
         read = pd.Series(dates_of(text, parsed), index=text.index)
     lost = (read.isna() & text.notna()).to_numpy()
@@ -129,6 +129,11 @@ def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: lis
             f"taken as missing, first in row {lost.argmax()}. Correct the cells if they say something."
         )
     return read
+
+
+def _exact(number: str | None) -> str | float | None:
+    """A number with decimals by Python, which rounds correctly, as not every pandas does."""
+    return number if number is None or number.lstrip("+-").isdigit() else float(number)
 
 
 def _how_written(column: TextColumn, reading: Reading) -> list[str]:
