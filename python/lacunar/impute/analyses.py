@@ -47,10 +47,35 @@ class LinearAnalysis(_Analysis):
         Columns and formulas of columns of numbers and booleans, such as "age * dose", "age ** 2" or
         "log(income)". None: all columns but the outcome.
 
+    Raises
+    ------
+    TypeError
+        `terms` that are no list. What a table does not have, `MultipleImputer.fit` refuses.
+
     See Also
     --------
     LogisticAnalysis : Of a column of two values.
     CoxAnalysis : Of times to an event.
+
+    References
+    ----------
+    Bartlett, Seaman, White and Carpenter, "Multiple imputation of covariates by fully conditional
+    specification: accommodating the substantive model", Statistical Methods in Medical Research 24,
+    2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from lacunar.impute import LinearAnalysis, MultipleImputer
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"x": rng.normal(size=200)})
+    >>> table["y"] = table["x"] ** 2 + rng.normal(size=200)
+    >>> table["x"] = table["x"].mask(rng.random(200) < 0.3)
+    >>> analysis = LinearAnalysis("y", ["x", "x ** 2"])
+    >>> draws = MultipleImputer(5, random_state=0, analysis=analysis).fit(table).draws()
+    >>> sum(int(drawn.isna().sum().sum()) for drawn in draws)
+    0
     """
 
     outcome: str
@@ -70,9 +95,26 @@ class LogisticAnalysis(_Analysis):
     terms : list of str, default=None
         As in `LinearAnalysis`.
 
+    Raises
+    ------
+    TypeError
+        `terms` that are no list. What a table does not have, `MultipleImputer.fit` refuses.
+
     See Also
     --------
     LinearAnalysis, CoxAnalysis : Of numbers, and of times.
+
+    References
+    ----------
+    Bartlett, Seaman, White and Carpenter, "Multiple imputation of covariates by fully conditional
+    specification: accommodating the substantive model", Statistical Methods in Medical Research 24,
+    2015.
+
+    Examples
+    --------
+    >>> from lacunar.impute import LogisticAnalysis
+    >>> LogisticAnalysis("died", ["age", "age * dose"])
+    LogisticAnalysis(outcome='died', terms=['age', 'age * dose'])
     """
 
     outcome: str
@@ -93,9 +135,31 @@ class CoxAnalysis(_Analysis):
     terms : list of str, default=None
         As in `LinearAnalysis`.
 
+    Raises
+    ------
+    TypeError
+        `terms` that are no list. What a table does not have, `MultipleImputer.fit` refuses.
+
     See Also
     --------
     LinearAnalysis, LogisticAnalysis : Of numbers, and of two values.
+
+    Notes
+    -----
+    Breslow's partial likelihood, with a weak normal prior of the coefficients; steps of the
+    cumulative hazard are drawn from their posterior. O(n q^2) a sweep for q columns of the design.
+
+    References
+    ----------
+    Bartlett, Seaman, White and Carpenter, "Multiple imputation of covariates by fully conditional
+    specification: accommodating the substantive model", Statistical Methods in Medical Research 24,
+    2015.
+
+    Examples
+    --------
+    >>> from lacunar.impute import CoxAnalysis
+    >>> CoxAnalysis("months", "died", ["age", "log(dose)"])
+    CoxAnalysis(time='months', event='died', terms=['age', 'log(dose)'])
     """
 
     time: str

@@ -151,9 +151,8 @@ class Chain:
         self.plan, self.rng = plan, rng
         self.X = observed.copy()
         self.values: dict[int, Floats] = {}  # missing entries of each column
-        self.columns = {
-            t.place: t.values_of(observed[:, t.own]) for t in plan.targets
-        }  # whole ones, in their own units
+        # Completed columns, in their own units.
+        self.columns = {t.place: t.values_of(observed[:, t.own]) for t in plan.targets}
         self.newton: dict[int, Any] = {}
         self._sums: Floats | None = None
         self._lost: tuple[int, Floats, Floats] | None = None  # place of a column, its rows with gaps, their Gram matrix
@@ -278,6 +277,7 @@ class Chain:
         self._follow(target.place)
 
     def _drawn(self, target: Target, rows: Floats, parameters: Parameters) -> Floats:
+        """Values of the missing entries of a column, by its rows (m, width) of the design."""
         return draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
 
     def _change_sums(self, target: Target, values: Floats, rows: Floats, before: Floats) -> None:

@@ -126,8 +126,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     ------
     ValueError
         Infinite numbers; a parameter that names no column of X; times or events of a Cox regression
-        that are missing; bounds that observed values break;
-        a formula that gives no number.
+        that are missing; bounds that observed values break; a formula that gives no number.
     TypeError
         Sparse matrices, `Observed` tables and files: every cell is filled, so the table is dense.
 
