@@ -181,7 +181,7 @@ def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
 @pytest.mark.parametrize("eta", ["theory", "constant"])  # of the second every step forgets what was before
 def test_an_interrupt_leaves_whole_rows(budget, eta):
     rows, y = problem(n=2000)
-    form, order = KernelForm.fit(rows, **FORMS["trace"]), np.tile(np.arange(2000), 200)
+    form, order = KernelForm.fit(rows, **FORMS["trace"]), np.tile(np.arange(2000), 2000)
     model, twin = (fitted(form, block=50, budget=budget, eta=eta, eta0=20.0) for _ in range(2))
     interrupted(lambda: model.partial_fit(rows, y, order=order), 0.1)
     assert 0 < model.t < len(order)
