@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from lacunar import karma
+from lacunar.observed.rules import trial_rows
 from lacunar.persistence import load_model, registry, save_model
 
 ESTIMATORS = [c for c in vars(karma).values() if isinstance(c, type) and issubclass(c, BaseEstimator)]
@@ -42,6 +43,13 @@ def test_models_of_columns_in_tiny_units_can_be_loaded(estimator, data, tmp_path
     save_model(model, tmp_path / "model.lacunar")
     loaded = load_model(tmp_path / "model.lacunar")
     np.testing.assert_array_equal(loaded.predict(1e-40 * X), model.predict(1e-40 * X))
+
+
+def test_a_model_of_no_columns_is_refused(data):
+    model = karma.KarmaRegressor().fit(*data)
+    model.n_features_in_, model.mean_, model.scale_ = 0, np.empty(0), np.empty(0)
+    with pytest.raises(ValueError, match="n_features_in_ must be a number of columns above 0; got 0"):
+        trial_rows(model)
 
 
 @pytest.mark.parametrize("kind", ["strings", "three"])

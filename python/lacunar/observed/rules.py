@@ -317,7 +317,9 @@ def trial_rows(model: Any) -> list[Any]:
     tags = model.__sklearn_tags__().input_tags if hasattr(model, "__sklearn_tags__") else None
     if tags is None or tags.string or hasattr(model, "transformers"):
         return [np.full((1, n_features), None, dtype=object)]
-    ends = sorted({0, int(n_features) - 1} - {-1})
+    if n_features < 1:
+        _refuse("n_features_in_", "a number of columns above 0", str(n_features))
+    ends = sorted({0, int(n_features) - 1})
     values = _usual_values(model, int(n_features))
     return [
         Observed.from_triplets([0] * len(columns), columns, values[columns], shape=(1, int(n_features)))
