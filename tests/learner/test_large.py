@@ -74,12 +74,12 @@ def test_boosting_is_the_mean_of_the_models_without_each_part(small, monkeypatch
     boosting = model.ensemble_.members_[model.members_.index("boosting")]
     assert boosting.shares_ == [1.0]  # one group of models
     chances = model.predict_proba(X[600:])[:, 1]
-    each = []
+    errors = []
     for fold in held_out(y[:600], np.arange(600), model.seed_):
         cut = (np.delete(np.arange(600), fold), fold)
         one = LacunarClassifier(members=["boosting"], cv=[cut]).fit(X[:600], y[:600])
-        each.append(np.mean((one.predict_proba(X[600:])[:, 1] - y[600:]) ** 2))
-    assert np.mean((chances - y[600:]) ** 2) < np.mean(each)
+        errors.append(np.mean((one.predict_proba(X[600:])[:, 1] - y[600:]) ** 2))
+    assert np.mean((chances - y[600:]) ** 2) < np.mean(errors)
 
 
 def test_a_held_out_part_has_the_shares_of_the_classes_and_keeps_copies_together():

@@ -323,9 +323,7 @@ def plain_target(y: Any) -> Any:
         y = _of_list(y)
     if nw.dependencies.is_into_series(y):
         y = _labels_of(nw.from_native(y, series_only=True))
-    if (
-        getattr(getattr(y, "dtype", None), "kind", None) == "T"
-    ):  # of NumPy's StringDType, which scikit-learn does not read
+    if getattr(getattr(y, "dtype", None), "kind", None) == "T":  # NumPy's StringDType, which scikit-learn does not read
         y = y.astype(object)
     if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
         _refuse_times(y.dtype)
