@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_multiple import holes, mixed
 
-from lacunar.impute import Imputer, MultipleImputer
+from lacunar.impute import Imputer, MultipleImputer, imputer
 from lacunar.persistence import load_model, save_model
 
 pd = pytest.importorskip("pandas")
@@ -95,6 +95,15 @@ def test_moments_decimals_and_half_precision_stay_what_they_are(library):
             low, high = before[name][seen].min(), before[name][seen].max()
             low = low - pd.Timedelta(1, "us") if name == "ns" else low  # filled in microseconds
             assert after[name][~seen].between(low, high).all()
+
+
+def test_fit_transform_reads_its_table_once(monkeypatch):
+    X, tables, read = np.array([[1.0, 2.0], [np.nan, 3.0], [2.0, 5.0], [3.0, np.nan]]), [], imputer.read_table
+    monkeypatch.setattr(imputer, "read_table", lambda *args, **options: tables.append(args) or read(*args, **options))
+    filled = Imputer().fit_transform(X)
+    assert len(tables) == 1
+    np.testing.assert_array_equal(Imputer().fit(X).transform(X), filled)
+    assert len(tables) == 3
 
 
 def test_names_and_frames_that_are_asked_for():

@@ -185,7 +185,7 @@ class Term:
             return self.formula.values(columns)[..., None]
         values = columns[self.places[0]]
         if self.levels:
-            return (values[..., None] == np.arange(1, self.levels)).astype(np.float64)  # type: ignore[no-any-return]
+            return np.asarray(values[..., None] == np.arange(1, self.levels), dtype=np.float64)
         return values[..., None]
 
 
@@ -291,11 +291,11 @@ class LinearRegression:
 
     def log_likelihood(self, scores: Floats, rows: Ints) -> Floats:
         """Of linear predictors (k, m) of rows (m,), but for what is the same in all."""
-        return -0.5 * ((self._y[rows] - scores) / self._sigma) ** 2  # type: ignore[no-any-return]
+        return np.asarray(-0.5 * ((self._y[rows] - scores) / self._sigma) ** 2)
 
     def outcomes(self, scores: Floats, rng: np.random.Generator) -> Floats:
         """Outcomes (m,) of rows with these linear predictors, drawn."""
-        return scores + self._sigma * rng.standard_normal(len(scores))  # type: ignore[no-any-return]
+        return np.asarray(scores + self._sigma * rng.standard_normal(len(scores)))
 
 
 class LogisticRegression:
@@ -314,11 +314,11 @@ class LogisticRegression:
 
     def log_likelihood(self, scores: Floats, rows: Ints) -> Floats:
         """As in `LinearRegression`."""
-        return self._y[rows] * scores - np.logaddexp(0.0, scores)  # type: ignore[no-any-return]
+        return np.asarray(self._y[rows] * scores - np.logaddexp(0.0, scores))
 
     def outcomes(self, scores: Floats, rng: np.random.Generator) -> Floats:
         """As in `LinearRegression`."""
-        return (rng.logistic(size=len(scores)) + scores > 0).astype(np.float64)  # type: ignore[no-any-return]
+        return np.asarray(rng.logistic(size=len(scores)) + scores > 0, dtype=np.float64)
 
 
 class CoxRegression:
@@ -351,11 +351,11 @@ class CoxRegression:
 
     def _at_risk(self, risk: Floats) -> Floats:
         """Sums (n,) over the rows of a row's time and later."""
-        return np.maximum(risk.cumsum()[self._last], _TINY)  # type: ignore[no-any-return]
+        return np.asarray(np.maximum(risk.cumsum()[self._last], _TINY))
 
     def _until(self, steps: Floats) -> Floats:
         """Sums (n,) over the rows of a row's time and earlier."""
-        return steps[::-1].cumsum()[::-1][self._first]  # type: ignore[no-any-return]
+        return np.asarray(steps[::-1].cumsum()[::-1][self._first])
 
     def _derivatives(self, A: Floats, coef: Floats) -> tuple[Floats, Floats]:
         """Slope (q,) and information (q, q), with a normal prior, of rows in descending order of times."""
@@ -369,7 +369,7 @@ class CoxRegression:
 
     def log_likelihood(self, scores: Floats, rows: Ints) -> Floats:
         """As in `LinearRegression`."""
-        return self._event[rows] * scores - self._hazard[rows] * np.exp(np.minimum(scores, _LARGEST))  # type: ignore[no-any-return]
+        return np.asarray(self._event[rows] * scores - self._hazard[rows] * np.exp(np.minimum(scores, _LARGEST)))
 
 
 _MODELS = {LinearAnalysis: LinearRegression, LogisticAnalysis: LogisticRegression, CoxAnalysis: CoxRegression}

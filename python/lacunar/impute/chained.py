@@ -68,21 +68,20 @@ class Target:
     def rounded(self, values: Floats) -> Floats:
         """Numbers with as many decimals as the column, and dates in its unit."""
         if self.step:
-            return np.rint(values / self.step) * self.step  # type: ignore[no-any-return]
+            return np.asarray(np.rint(values / self.step) * self.step)
         return values if self.decimals is None else np.round(values, self.decimals)
 
     def values_of(self, design: Floats) -> Floats:
         """Values (n,) from its columns of the design (n, width)."""
         if self.is_number:
-            return design[:, 0] * self.scale + self.centre  # type: ignore[no-any-return]
-        return design @ np.arange(1.0, self.levels)  # type: ignore[no-any-return]
+            return np.asarray(design[:, 0] * self.scale + self.centre)
+        return np.asarray(design @ np.arange(1.0, self.levels))
 
     def design(self, values: Floats) -> Floats:
         """Its columns of the design (n, width)."""
         if self.is_number:
-            return ((values - self.centre) / self.scale)[:, None]  # type: ignore[no-any-return]
-        hot: Floats = (values[:, None] == np.arange(1, self.levels)).astype(np.float64)
-        return hot
+            return np.asarray(((values - self.centre) / self.scale)[:, None])
+        return np.asarray(values[:, None] == np.arange(1, self.levels), dtype=np.float64)
 
 
 @dataclass
@@ -202,7 +201,7 @@ class Chain:
         if self.plan.weight is None:
             return A.T @ B
         weight = self.plan.weight if rows is None else self.plan.weight[rows]
-        return A.T @ (B * weight[:, None])  # type: ignore[no-any-return]
+        return np.asarray(A.T @ (B * weight[:, None]))
 
     def _learn(self, target: Target) -> Parameters:
         """Parameters of a column given the others, drawn; of a matching column also the fits of its observed rows."""
@@ -225,11 +224,11 @@ class Chain:
 
     def _rows(self, target: Target) -> Floats:
         """The design of the rows where a column is observed: the columns that it uses, or all with 0 in the few others."""
-        rows = self.X.take(target.observed, axis=0)
+        rows: Floats = self.X.take(target.observed, axis=0)
         if target.is_chosen:
-            return rows.take(target.used, axis=1)  # type: ignore[no-any-return]
+            return np.asarray(rows.take(target.used, axis=1))
         rows[:, target.unused] = 0.0
-        return rows  # type: ignore[no-any-return]
+        return rows
 
     def _spread(self, target: Target, coef: Floats) -> Floats:
         """Coefficients (k, columns of `_rows`) among all columns of the design."""

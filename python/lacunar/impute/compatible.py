@@ -71,7 +71,7 @@ class CompatibleChain(Chain):
             weights = weights + self._model.log_likelihood(scores, target.missing)
         weights[~np.isfinite(weights)] = -np.inf  # where a formula has no value, as the logarithm of a negative number
         picks = (weights + self.rng.gumbel(size=weights.shape)).argmax(axis=0)
-        return candidates[picks, np.arange(len(rows))]  # type: ignore[no-any-return]
+        return np.asarray(candidates[picks, np.arange(len(rows))])
 
     def _scores(self, columns: dict[int, Floats]) -> Floats:
         """Linear predictors of rows from their columns, of which one may be (k, m)."""

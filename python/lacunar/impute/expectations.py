@@ -78,11 +78,11 @@ class Units:
 
     def of(self, X: Floats) -> Floats:
         """Columns in these units."""
-        return (X - self.mean) / self.scale  # type: ignore[no-any-return]
+        return np.asarray((X - self.mean) / self.scale)
 
     def back(self, Z: Floats) -> Floats:
         """Standardised rows as those of the design."""
-        return Z * self.scale + self.mean  # type: ignore[no-any-return]
+        return np.asarray(Z * self.scale + self.mean)
 
 
 def units_of(X: Floats) -> Units:
@@ -107,7 +107,7 @@ def as_shares(target: Target, answer: Floats, least: float = 0.0) -> Floats:
     if target.is_number:
         return answer
     shares = np.clip(answer, least, None)
-    return shares / shares.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def by_joint(target: Target, units: Units, completed: Floats) -> Floats:
@@ -123,9 +123,7 @@ class Hidden:
     """Rows of a table whose observed entries were hidden in turn, and what they were completed with meanwhile."""
 
     rows: Ints  # (m,) of the table
-    parts: dict[
-        int, Ints
-    ]  # (m,) by place of a column: with which part of all entries each is hidden, -1 where it is not
+    parts: dict[int, Ints]  # (m,) by place of a column: with which part of all entries each is hidden, or -1
     completed: Floats  # (parts, m, p), standardised, with each part hidden
 
     def without(self, place: int) -> tuple[Ints, Floats]:
@@ -201,13 +199,11 @@ class Forest:
         others = self._others(completed)
         n_tasks = int(np.clip(_CELLS_OF_TREES // (n * completed.shape[1] * _TREES), 1, most_tasks))
         tasks = [delayed(_grown)(others, wanted, int(s)) for s in generator(seed).integers(2**31 - 1, size=n_tasks)]
-        jobs = thread_count(n_jobs)
-        grown = [f(*a, **o) for f, a, o in tasks] if jobs == 1 else Parallel(n_jobs=jobs, prefer="threads")(tasks)
+        grown = Parallel(n_jobs=thread_count(n_jobs), prefer="threads")(tasks)
         self._trees = [tree for trees, _, _ in grown for tree in trees]
         total, count = sum(part for _, part, _ in grown), sum(part for _, _, part in grown)
-        self.unseen = np.where(
-            count > 0, total / np.maximum(count, 1), wanted.mean(axis=0)
-        )  # by trees that did not learn from the row
+        # By trees that did not learn from the row.
+        self.unseen = np.where(count > 0, total / np.maximum(count, 1), wanted.mean(axis=0))
 
     def _others(self, completed: Floats) -> Any:
         return np.delete(completed, np.arange(self._own.start, self._own.stop), axis=1).astype(np.float32)
@@ -215,7 +211,7 @@ class Forest:
     def answer(self, completed: Floats) -> Floats:
         """What is expected of the column, (n, width)."""
         others = self._others(completed)
-        return np.mean([_predicted(tree, others) for tree in self._trees], axis=0)  # type: ignore[no-any-return]
+        return np.asarray(np.mean([_predicted(tree, others) for tree in self._trees], axis=0))
 
 
 def _grown(others: Any, wanted: Floats, seed: int) -> tuple[list[Any], Floats, Floats]:
@@ -234,7 +230,7 @@ def _grown(others: Any, wanted: Floats, seed: int) -> tuple[list[Any], Floats, F
 
 
 def _predicted(tree: Any, others: Any) -> Floats:
-    return tree.predict(others, check_input=False).reshape(len(others), tree.n_outputs_)  # type: ignore[no-any-return]
+    return np.asarray(tree.predict(others, check_input=False).reshape(len(others), tree.n_outputs_))
 
 
 # -- weights --------------------------------------------------------------------------------------------------------------------
@@ -288,7 +284,7 @@ def weigh(trials: Mapping[int, Trial]) -> tuple[Floats, dict[int, Recovery]]:
 
 
 def _toward(weights: Floats, n: int, prior: Floats, caution: float) -> Floats:
-    return (n * weights + caution * prior) / (n + caution)  # type: ignore[no-any-return]
+    return np.asarray((n * weights + caution * prior) / (n + caution))
 
 
 def _recovery(trial: Trial, common: Floats) -> Recovery:
@@ -321,7 +317,7 @@ class Mixture:
         verbose: int,
     ) -> None:
         """`X` (n, p) is the design of the training table, NaN where entries are missing; `hidden` is None where it is yet to be made."""
-        self._targets, self._X, self._joint, self._seed, self._n_jobs = targets, X, joint, seed, n_jobs
+        self._X, self._joint, self._seed, self._n_jobs = X, joint, seed, n_jobs
         self._units = units_of(X)
         self._forests: list[dict[int, Forest]] = [{} for _ in range(_ROUNDS)]
         self._recoveries: list[dict[int, Recovery]] = []
@@ -404,10 +400,10 @@ class Mixture:
         return bool(self._X.shape[1] > target.own.stop - target.own.start)
 
     def _usual(self, target: Target) -> Floats:
-        return answer(target, self._units.mean[None])[0]  # type: ignore[no-any-return]
+        return np.asarray(answer(target, self._units.mean[None])[0])
 
     def _standardised(self, target: Target, answers: Floats) -> Floats:
         """Answers as columns of the standardised design."""
         own = columns_of(target)
         values = answers if target.is_number else answers[:, 1:]
-        return (values - self._units.mean[own]) / self._units.scale[own]  # type: ignore[no-any-return]
+        return np.asarray((values - self._units.mean[own]) / self._units.scale[own])

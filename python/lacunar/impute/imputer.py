@@ -18,8 +18,8 @@ from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
 from lacunar.impute.chained import Plan, Target
 from lacunar.impute.expectations import Hidden, Joint, Mixture, Recovery, answer, choose_joint, units_of, weigh
-from lacunar.impute.plans import NO_WISHES, Learned, build_plan, learn_columns
-from lacunar.impute.tables import AnyTable, Column, Values, names_of, no_rows, read_table, warn_of_columns
+from lacunar.impute.plans import NO_WISHES, Learned, build_plan, constant_cells, learn_columns
+from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Anything, Array, Instance, Items, Number, Rule, Sometimes, floats
@@ -154,6 +154,27 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         -------
         self : Imputer
         """
+        self._learn(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, and the table without its gaps: it is read once.
+
+        Parameters
+        ----------
+        X : frame (pandas, polars, Arrow) or array-like, shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        table : of the kind of X, or the frame that `set_output` asks for, shape (n, d)
+        """
+        return self._filled(*self._learn(X))
+
+    def _learn(self, X: Any) -> tuple[Table, list[Values]]:
+        """What `fit` does; the table, and its columns as numbers."""
         table = read_table(self, X, reset=True)
         self.columns_ = table.columns(names_of(self))
         values = table.values(self.columns_)
@@ -163,13 +184,9 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         for name in ("location_", "covariance_", "shrinkage_", "posterior_", "_mixture"):
             self.__dict__.pop(name, None)
         with one_blas_thread():
-            if plan.targets:
-                joint, hidden = choose_joint(plan.targets, units_of(self.table_).of(self.table_), self.seed_)
-                self._store(joint)
-                self._mixture = self._mixed(joint, hidden)
-            self._report(values)
+            self._report(values, *(self._weighed(plan.targets) if plan.targets else weigh({})))
         warn_of_columns(self.columns_, values)
-        return self
+        return table, values
 
     def _plan(self, values: list[Values]) -> tuple[Plan, Floats]:
         """The plan of the columns, and the design (n, p) with NaN where entries are missing."""
@@ -178,34 +195,33 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             X[target.missing, target.own] = np.nan
         return plan, X[:, 1:]
 
-    def _targets(self) -> list[Target]:
-        return self._plan(no_rows(self.columns_))[0].targets
-
-    def _store(self, joint: Joint) -> None:
+    def _weighed(self, targets: list[Target]) -> tuple[Floats, dict[int, Recovery]]:
+        """Learn both models; their weights in all columns, and how well hidden entries of each came back."""
+        joint, hidden = choose_joint(targets, units_of(self.table_).of(self.table_), self.seed_)
         if joint.posterior is not None:
             self.posterior_ = joint.posterior
         elif joint.gaussian is not None:
             self.location_, self.covariance_ = joint.gaussian.mean, joint.gaussian.covariance
             self.shrinkage_ = joint.shrinkage
+        self._mixture = self._mixed(targets, joint, hidden)
+        return self._mixture.common, self._mixture.recoveries
 
     def _models(self) -> Mixture:
         """Both models; a model file holds no forests, which are grown again."""
         if "_mixture" not in vars(self):
-            with one_blas_thread():
-                self._mixture = self._mixed(self._joint(), None)
+            targets = self._plan(no_rows(self.columns_))[0].targets
+            self._mixture = self._mixed(targets, self._joint(), None)
         return self._mixture
 
-    def _mixed(self, joint: Joint, hidden: Hidden | None) -> Mixture:
-        return Mixture(self._targets(), self.table_, joint, hidden, self.seed_, self.n_jobs, self.verbose)
+    def _mixed(self, targets: list[Target], joint: Joint, hidden: Hidden | None) -> Mixture:
+        return Mixture(targets, self.table_, joint, hidden, self.seed_, self.n_jobs, self.verbose)
 
-    def _report(self, values: list[Values]) -> None:
+    def _report(self, values: list[Values], common: Floats, recoveries: dict[int, Recovery]) -> None:
         """Store the weights of both models, and how well hidden entries came back."""
-        usual, recoveries = (self._models().common, self._models().recoveries) if self._targets() else weigh({})
-        found = [recoveries.get(j, Recovery(0, usual, np.nan, np.nan)) for j in range(len(self.columns_))]
-        self.weights_ = np.array([recovery.weights for recovery in found])
-        self.recovery_ = np.array(
-            [(v.missing.sum(), r.hidden, r.explained, r.error) for v, r in zip(values, found, strict=True)]
-        )
+        none = Recovery(0, common, np.nan, np.nan)
+        parts = [(v.missing.sum(), recoveries.get(j, none)) for j, v in enumerate(values)]
+        self.weights_ = np.array([recovery.weights for _, recovery in parts])
+        self.recovery_ = np.array([(missing, r.hidden, r.explained, r.error) for missing, r in parts])
 
     @property
     def imputed_(self) -> ColumnTable:
@@ -237,27 +253,30 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         -------
         table : of the kind of X, or the frame that `set_output` asks for, shape (m, d)
         """
+        return self._filled(*self._read(X))
+
+    def _read(self, X: Any) -> tuple[Table, list[Values]]:
         check_is_fitted(self, "weights_")
         table = read_table(self, X, reset=False)
-        values = table.values(self.columns_)
-        cells = {}
-        for place, (target, rows, expected) in self._expected(values).items():
-            shown = values[place].missing[rows]
-            cells[place] = rows[shown], self._values(target, expected[shown])
-        for j, part in enumerate(self.learned_):
-            if len(part.sample) == 1:
-                rows = np.flatnonzero(values[j].missing)
-                cells[j] = rows, np.full(len(rows), part.sample[0])
-        return self._in_container(table.filled(cells, self.columns_))
+        return table, table.values(self.columns_)
+
+    def _filled(self, table: Table, values: list[Values]) -> Any:
+        expected = self._expected(values).items()
+        cells = {place: (rows, self._values(target, part)) for place, (target, rows, part) in expected}
+        filled = table.filled(cells | constant_cells(self.learned_, values), self.columns_)
+        return self._in_container(filled)
 
     def _expected(self, values: list[Values]) -> dict[int, tuple[Target, Any, Floats]]:
-        """By column, the rows where it is missing and what is expected there: a standard number, or probabilities of levels."""
+        """By column, the rows (m,) whose cell is missing and what is expected there (m, width): a standard number, or
+        probabilities of levels.
+        """
         plan, X = self._plan(values)
         if not plan.order:
             return {}
         with one_blas_thread():
             answers = self._models().expected(plan.order, X)
-        return {t.place: (t, t.missing, answers[t.place]) for t in plan.order}
+        missing = {t.place: values[t.place].missing[t.missing] for t in plan.order}  # not levels that fit never saw
+        return {t.place: (t, t.missing[missing[t.place]], answers[t.place][missing[t.place]]) for t in plan.order}
 
     def _joint(self) -> Joint:
         if "posterior_" in vars(self):
@@ -286,21 +305,18 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
             By name of the column, in the order of `columns_[j].levels`; 0 for all where a row has a
             level that fit never saw.
         """
-        check_is_fitted(self, "weights_")
-        table = read_table(self, X, reset=False)
-        values = table.values(self.columns_)
-        found, expected = {}, self._expected(values)
+        _, values = self._read(X)
+        probabilities, expected = {}, self._expected(values)
         for j, column in enumerate(self.columns_):
             if column.levels:
                 shares = (values[j].numbers[:, None] == np.arange(len(column.levels))).astype(np.float64)
                 if j in expected:
                     _, rows, chances = expected[j]
-                    shown = values[j].missing[rows]
-                    shares[rows[shown]] = chances[shown]
+                    shares[rows] = chances
                 elif len(self.learned_[j].sample) == 1:
                     shares[values[j].missing, int(self.learned_[j].sample[0])] = 1.0
-                found[column.name] = shares
-        return found
+                probabilities[column.name] = shares
+        return probabilities
 
     def _in_container(self, filled: Any) -> Any:
         """The frame that `set_output` asks for, of frames of another library."""

@@ -26,7 +26,7 @@ _TINY = 1e-12
 
 def draw_around(factor: Floats, rng: np.random.Generator) -> Floats:
     """A normal draw (p,) with the inverse covariance L L^T, of which `factor` is L."""
-    return lapack.dtrtrs(factor, rng.standard_normal(len(factor)), lower=1, trans=1)[0]  # type: ignore[no-any-return]
+    return np.asarray(lapack.dtrtrs(factor, rng.standard_normal(len(factor)), lower=1, trans=1)[0])
 
 
 def factor_of(matrix: Floats) -> Floats:
@@ -35,7 +35,7 @@ def factor_of(matrix: Floats) -> Floats:
     for power in range(-12, 1):
         factor, failed = lapack.dpotrf(matrix.T, lower=1)
         if not failed:
-            return factor  # type: ignore[no-any-return]
+            return np.asarray(factor)
         matrix = matrix + 10.0**power * size * np.eye(len(matrix))
     raise ValueError("X must hold numbers of moderate size; sums of their squares are not finite. Use other units.")
 
@@ -90,8 +90,7 @@ def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.
         near = distances <= np.maximum(distances.min(axis=1), reach)[:, None]
         count = np.full(len(targets), k)
         low[far], count[far] = low[far] + near.argmax(axis=1), near.sum(axis=1)  # they are neighbours
-    picks: Ints = order[low + (rng.random(len(targets)) * count).astype(np.intp)]
-    return picks
+    return np.asarray(order[low + (rng.random(len(targets)) * count).astype(np.intp)])
 
 
 # -- levels -------------------------------------------------------------------------------------------------------------------
@@ -164,8 +163,7 @@ def fit_multinomial(X: Floats, hot: Floats, weight: Floats | None, state: Newton
         scores += length * move
     state.parameters = coef.ravel()
     assert factor is not None
-    drawn: Floats = draw_around(factor, rng).reshape(k, p)
-    return coef + drawn
+    return np.asarray(coef + draw_around(factor, rng).reshape(k, p))
 
 
 def _curvature(X: Floats, chances: Floats, weight: Floats | None, prior: Floats, every: int) -> Floats:
@@ -199,13 +197,13 @@ def fit_one_against_rest(
 def shares(X: Floats, coef: Floats) -> Floats:
     """Probabilities (n, levels) of levels that were learned one against the rest."""
     chances = expit(X @ coef.T) + _TINY
-    return chances / chances.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
 
 def draw_levels(chances: Floats, rng: np.random.Generator) -> Floats:
     """A level for every row (n,) by its probabilities."""
     below = chances.T.cumsum(axis=0)[:-1]
-    return (rng.random(len(chances)) > below).sum(axis=0).astype(np.float64)  # type: ignore[no-any-return]
+    return np.asarray((rng.random(len(chances)) > below).sum(axis=0), dtype=np.float64)
 
 
 # -- levels in an order -------------------------------------------------------------------------------------------------------
@@ -229,9 +227,9 @@ def fit_odds(X: Floats, places: Ints, weight: Floats | None, state: Newton, k: i
             break
     state.parameters = theta
     assert factor is not None
-    drawn = theta + draw_around(factor, rng)
+    drawn: Floats = theta + draw_around(factor, rng)
     drawn[: k - 1] = np.maximum.accumulate(drawn[: k - 1])
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def _ascending_step(theta: Floats, step: Floats, X: Floats, k: int) -> Floats:
@@ -246,7 +244,7 @@ def _ascending_step(theta: Floats, step: Floats, X: Floats, k: int) -> Floats:
 def odds(X: Floats, theta: Floats, k: int) -> Floats:
     """Probabilities (n, k) of levels in an order."""
     below = expit(theta[: k - 1] - (X @ theta[k - 1 :])[:, None])
-    return np.diff(below, axis=1, prepend=0.0, append=1.0)  # type: ignore[no-any-return]
+    return np.asarray(np.diff(below, axis=1, prepend=0.0, append=1.0))
 
 
 def _odds_slope(X: Floats, places: Ints, weight: Floats | None, theta: Floats, k: int) -> tuple[Floats, Floats]:

@@ -31,6 +31,7 @@ from lacunar.impute.plans import (
     build_plan,
     check_bounds,
     check_models,
+    constant_cells,
     learn_columns,
 )
 from lacunar.impute.pooling import PooledResult, analysed
@@ -278,14 +279,12 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         )
 
     def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
-        options = {"ridge": float(self.ridge), "n_donors": int(self.n_donors)}
-        return build_plan(self.columns_, self.learned_, values, wishes, weight, **options)  # type: ignore[arg-type]
+        ridge, n_donors = float(self.ridge), int(self.n_donors)
+        return build_plan(self.columns_, self.learned_, values, wishes, weight, ridge=ridge, n_donors=n_donors)
 
     def _run(self, plan: Plan, observed: Floats) -> list[Draw]:
         jobs = min(thread_count(self.n_jobs), self.n_imputations)
         tasks = (delayed(self._chain)(plan, observed, k) for k in range(self.n_imputations))
-        if jobs == 1:
-            return [task(*arguments, **options) for task, arguments, options in tasks]
         return list(Parallel(n_jobs=jobs, prefer="threads")(tasks))
 
     def _chain(self, plan: Plan, observed: Floats, k: int) -> Draw:
@@ -308,9 +307,9 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
                 self.models_[target.place] = {name: np.array([part[name] for part in parts]) for name in parts[0]}
             if len(target.missing):
                 self.traces_[:, :, target.place] = [draw.trace[target.place] for draw in draws]
-        for j, (part, v) in enumerate(zip(self.learned_, values, strict=True)):
-            if len(part.sample) == 1 and self.imputed_[j] is None:
-                self.imputed_[j] = np.full((m, int(v.missing.sum())), part.sample[0])
+        for j, (_, constant) in constant_cells(self.learned_, values).items():
+            if self.imputed_[j] is None:
+                self.imputed_[j] = np.tile(constant, (m, 1))
         self.convergence_ = _between_within(self.traces_)
 
     # -- warnings -----------------------------------------------------------------------------------------------------------
@@ -402,7 +401,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
                 f"delta must be a dict of columns and shifts; got {cut(repr(delta))} of type {type(delta).__name__}. Pass {{name: shift}}."
             )
         places = {column.name: j for j, column in enumerate(self.columns_) if column.kind in ("number", "whole")}
-        passive = self._wishes().passive or {}
+        passive = self._wishes().passive
         text, delta = " ".join(passive.values()), _by_name(delta)
         for name, shift in delta.items():
             is_shift = isinstance(shift, Real) and np.isfinite(float(shift))
@@ -420,7 +419,8 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
     def _new_draws(self, table: Table, values: list[Values], shifts: Mapping[int, float]) -> Iterator[Any]:
         plan, observed = self._plan(values, self._wishes(), None)
         missing = [np.flatnonzero(v.missing) for v in values]
-        shown = {t.place: v.missing[t.missing] for t in plan.targets for v in [values[t.place]]}
+        shown = {t.place: values[t.place].missing[t.missing] for t in plan.targets}
+        constants = {j: constant for j, (_, constant) in constant_cells(self.learned_, values).items()}
         for k, seed in enumerate(self.seeds_):
             parameters = {
                 j: {name: part[k] for name, part in model.items()}
@@ -429,11 +429,8 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
             }
             with one_blas_thread():
                 drawn = draw_rows(plan, observed, parameters, self.sweeps, generator(int(seed)).spawn(1)[0])
-            filled = {j: column[shown[j]] for j, column in drawn.items()}
-            filled |= {
-                j: np.full(len(missing[j]), p.sample[0]) for j, p in enumerate(self.learned_) if len(p.sample) == 1
-            }
-            yield table.filled(self._shown(filled, missing, shifts), self.columns_)
+            drawn = constants | {j: column[shown[j]] for j, column in drawn.items()}
+            yield table.filled(self._shown(drawn, missing, shifts), self.columns_)
 
     def analyse(
         self, analysis: Callable[[Any], Any], X: Any = None, delta: Mapping[str, float] | None = None
@@ -483,7 +480,7 @@ def _by_name(wish: Mapping[Any, Any] | None) -> dict[str, Any]:
 
 def _able_to_follow(column: Column, wishes: Wishes) -> Column:
     """The column; one of numbers where nothing was observed and a formula says what it is."""
-    follows = column.kind == "empty" and column.name in (wishes.passive or {})
+    follows = column.kind == "empty" and column.name in wishes.passive
     return replace(column, kind="number") if follows else column
 
 
@@ -498,7 +495,7 @@ def _weights(weight: Any, n: int) -> Floats | None:
             f"{numbers.min(initial=np.inf):g}. Give every row a weight."
         )
     check_sum_of_weights(numbers)
-    return numbers / numbers.mean()  # type: ignore[no-any-return]
+    return np.asarray(numbers / numbers.mean())
 
 
 def _digest(values: list[Values]) -> str:

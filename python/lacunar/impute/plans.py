@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from lacunar._typing import Bools, Floats
+from lacunar._typing import Bools, Floats, Ints
 from lacunar.impute.analyses import regression_of
 from lacunar.impute.chained import KEPT_DONORS, MOST_TOGETHER, Plan, Target
 from lacunar.impute.formulas import Formula
@@ -26,31 +26,31 @@ class Wishes:
     """Parameters of `MultipleImputer` about columns, by their names."""
 
     method: str | Mapping[str, str]
-    predictors: Mapping[str, Sequence[str]] | None
+    predictors: Mapping[str, Sequence[str]]
     keep_missing: Sequence[str]
     not_predictors: Sequence[str]
-    bounds: Mapping[str, tuple[float | None, float | None]] | None
-    passive: Mapping[str, str] | None
+    bounds: Mapping[str, tuple[float | None, float | None]]
+    passive: Mapping[str, str]
     analysis: Any = None
 
     def check(self, columns: list[Column]) -> None:
         """ValueError where a parameter names a column that the table lacks, or a method that does not fit it."""
         kinds = {column.name: column for column in columns}
-        for name, chosen in (self.predictors or {}).items():
+        for name, chosen in self.predictors.items():
             if isinstance(chosen, str) or not isinstance(chosen, Collection):
                 self._refuse_shape("predictors", name, "a list of columns", chosen, "Pass [] for none")
-        for name, ends in (self.bounds or {}).items():
+        for name, ends in self.bounds.items():
             if not _are_bounds(ends):
                 self._refuse_shape(
                     "bounds", name, "a pair (low, high) in ascending order", ends, "None leaves an end open"
                 )
         named = {
             "method": [] if isinstance(self.method, str) else list(self.method),
-            "predictors": [name for key, value in (self.predictors or {}).items() for name in [key, *value]],
+            "predictors": [name for key, value in self.predictors.items() for name in [key, *value]],
             "keep_missing": list(self.keep_missing),
             "not_predictors": list(self.not_predictors),
-            "bounds": list(self.bounds or {}),
-            "passive": list(self.passive or {}),
+            "bounds": list(self.bounds),
+            "passive": list(self.passive),
         }
         for parameter, names in named.items():
             unknown = [name for name in names if name not in kinds]
@@ -64,7 +64,6 @@ class Wishes:
                 raise ValueError(
                     f"{parameter} must name columns of numbers; got {cut(odd[0])!r}, which holds {kinds[odd[0]].kind}. Leave it out."
                 )
-
         for column in columns:
             if column.is_used:
                 self.method_of(column)
@@ -107,7 +106,7 @@ def _are_bounds(ends: Any) -> bool:
     return bool((-np.inf if low is None else low) <= (np.inf if high is None else high))
 
 
-NO_WISHES = Wishes("pmm", None, (), (), None, None)
+NO_WISHES = Wishes("pmm", {}, (), (), {}, {})
 
 
 def _is_plain_number(column: Column) -> bool:
@@ -158,6 +157,12 @@ def _learned(column: Column, numbers: Floats, counts: Bools | None) -> Learned:
     return Learned(centre, max(float((seen - centre).std()), np.finfo(np.float64).tiny), sample)
 
 
+def constant_cells(learned: list[Learned], values: list[Values]) -> dict[int, tuple[Ints, Floats]]:
+    """Rows where constant columns are missing and their constant for each, by place."""
+    rows = {j: np.flatnonzero(values[j].missing) for j, part in enumerate(learned) if len(part.sample) == 1}
+    return {j: (own, np.full(len(own), learned[j].sample[0])) for j, own in rows.items()}
+
+
 def build_plan(
     columns: list[Column], learned: list[Learned], values: list[Values], wishes: Wishes, weight: Floats | None,
     *, ridge: float, n_donors: int,
@@ -181,15 +186,15 @@ def build_plan(
     plan = Plan(targets, first, n, ridge, n_donors, weight)
     if wishes.analysis is not None:
         numbers, varies = [v.numbers for v in values], [part.varies for part in learned]
-        plan.regression = regression_of(wishes.analysis, columns, numbers, varies, wishes.passive or {})
+        plan.regression = regression_of(wishes.analysis, columns, numbers, varies, wishes.passive)
     return plan, X
 
 
 def _formulas(columns: list[Column], wishes: Wishes) -> dict[int, Formula]:
     places = {column.name: k for k, column in enumerate(columns)}
-    passive = wishes.passive or {}
-    numbers = {c.name: k for k, c in enumerate(columns) if c.kind in ("number", "whole") and c.name not in passive}
-    return {places[name]: Formula(text, name, numbers) for name, text in passive.items()}
+    able = [c.name for c in columns if c.kind in ("number", "whole") and c.name not in wishes.passive]
+    numbers = {name: places[name] for name in able}
+    return {places[name]: Formula(text, name, numbers) for name, text in wishes.passive.items()}
 
 
 def _target(
@@ -197,7 +202,7 @@ def _target(
 ) -> Target:
     known = ~np.isnan(v.numbers)
     observed = np.flatnonzero(known if weight is None else known & (weight > 0))
-    low, high = (wishes.bounds or {}).get(column.name, (None, None))
+    low, high = wishes.bounds.get(column.name, (None, None))
     return Target(
         place, wishes.method_of(column), own, np.flatnonzero(~known), observed, v.numbers[observed], part.sample,
         levels=0 if column.is_number else len(column.levels),
@@ -242,7 +247,7 @@ def allowed_predictors(plan: Plan, columns: list[Column], wishes: Wishes) -> dic
     masks = {}
     for target in plan.targets:
         name = columns[target.place].name
-        chosen = (wishes.predictors or {}).get(name)
+        chosen = wishes.predictors.get(name)
         mask = np.full(plan.width, chosen is None)
         mask[0] = True
         for other in chosen or ():

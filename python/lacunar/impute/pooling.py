@@ -72,7 +72,7 @@ class PooledResult:
     @property
     def p_value(self) -> Floats:
         """Two-sided, by Student's t distribution, (k,)."""
-        return 2 * stats.t.sf(np.abs(self.statistic), self.df)  # type: ignore[no-any-return]
+        return np.asarray(2 * stats.t.sf(np.abs(self.statistic), self.df))
 
     def conf_int(self, level: float = 0.95) -> Floats:
         """Confidence intervals of the coefficients.
@@ -223,12 +223,11 @@ def _pooled(estimates: Sequence[_Estimate]) -> PooledResult:
 def barnard_rubin(share: Floats, m: int, complete: float) -> Floats:
     """Degrees of freedom (k,) from the share of the variance that is due to what is missing, and those of complete data."""
     with np.errstate(divide="ignore"):
-        old = (m - 1) / share**2
-    if np.isinf(complete):
-        return old  # type: ignore[no-any-return]
-    observed = (complete + 1) / (complete + 3) * complete * (1 - share)
-    with np.errstate(divide="ignore"):
-        return 1 / (1 / old + 1 / observed)  # type: ignore[no-any-return]
+        old: Floats = (m - 1) / share**2
+        if np.isinf(complete):
+            return old
+        observed = (complete + 1) / (complete + 3) * complete * (1 - share)
+        return np.asarray(1 / (1 / old + 1 / observed))
 
 
 def _warn_if_few(pooled: PooledResult) -> None:
