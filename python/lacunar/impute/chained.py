@@ -14,10 +14,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from lacunar._typing import Bools, Floats, Ints
-from lacunar.impute import models
 from lacunar.impute.analyses import Regression
 from lacunar.impute.formulas import Formula
 from lacunar.impute.models import (
+    REACH,
     draw_levels,
     fit_line,
     fit_multinomial,
@@ -318,7 +318,7 @@ def draw_values(
     """Values (m,) of a column for rows (m, width) of the design, in its own units."""
     drawn = parameters["drawn"]
     if target.method == "pmm":
-        reach = models.REACH * float(parameters["sigma"][0])
+        reach = REACH * float(parameters["sigma"][0])
         return parameters["values"][nearest(parameters["fits"], rows @ drawn[0], n_donors, reach, rng)]
     if target.method == "norm":
         return normal_values(target, rows @ drawn[0], float(parameters["sigma"][0]), rng)

@@ -192,18 +192,18 @@ class Forest:
     """Extremely randomised trees that give one column from all others of completed standardised rows, each tree from a part of the rows."""
 
     def __init__(
-        self, target: Target, completed: Floats, wanted: Floats, most_tasks: int, seed: int, n_jobs: int | None
+        self, target: Target, completed: Floats, truth: Floats, most_tasks: int, seed: int, n_jobs: int | None
     ) -> None:
-        """`wanted` (n, width) is the column in the completed rows (n, p)."""
-        self._own, n = columns_of(target), len(wanted)
+        """`truth` (n, width) is the column in the completed rows (n, p)."""
+        self._own, n = columns_of(target), len(truth)
         others = self._others(completed)
         n_tasks = int(np.clip(_CELLS_OF_TREES // (n * completed.shape[1] * _TREES), 1, most_tasks))
-        tasks = [delayed(_grown)(others, wanted, int(s)) for s in generator(seed).integers(2**31 - 1, size=n_tasks)]
+        tasks = [delayed(_grown)(others, truth, int(s)) for s in generator(seed).integers(2**31 - 1, size=n_tasks)]
         grown = Parallel(n_jobs=thread_count(n_jobs), prefer="threads")(tasks)
         self._trees = [tree for trees, _, _ in grown for tree in trees]
         total, count = sum(part for _, part, _ in grown), sum(part for _, _, part in grown)
         # By trees that did not learn from the row.
-        self.unseen = np.where(count > 0, total / np.maximum(count, 1), wanted.mean(axis=0))
+        self.unseen = np.where(count > 0, total / np.maximum(count, 1), truth.mean(axis=0))
 
     def _others(self, completed: Floats) -> Any:
         return np.delete(completed, np.arange(self._own.start, self._own.stop), axis=1).astype(np.float32)
@@ -214,16 +214,16 @@ class Forest:
         return np.asarray(np.mean([_predicted(tree, others) for tree in self._trees], axis=0))
 
 
-def _grown(others: Any, wanted: Floats, seed: int) -> tuple[list[Any], Floats, Floats]:
+def _grown(others: Any, truth: Floats, seed: int) -> tuple[list[Any], Floats, Floats]:
     """Trees, the sum (n, width) of what they predict for rows from which they did not learn, and how many did so (n, 1)."""
-    state, n = check_random_state(seed), len(wanted)
-    total, count, trees, few = np.zeros_like(wanted), np.zeros((n, 1)), [], n < _FEW
+    state, n = check_random_state(seed), len(truth)
+    total, count, trees, few = np.zeros_like(truth), np.zeros((n, 1)), [], n < _FEW
     for _ in range(_TREES):
         order = state.permutation(n)
         rows, unseen = np.split(order, [max(int(_SHARE[few] * n), 1)])
         tree = ExtraTreeRegressor(min_samples_leaf=_LEAF[few], max_features=1.0, random_state=state)
         with config_context(skip_parameter_validation=True):
-            trees.append(tree.fit(others[rows], wanted[rows], check_input=False))
+            trees.append(tree.fit(others[rows], truth[rows], check_input=False))
         total[unseen] += _predicted(tree, others[unseen])
         count[unseen] += 1
     return trees, total, count
@@ -251,15 +251,15 @@ class Trial:
     """Hidden entries of one column and what gave them back, (m, width) each: of levels their shares."""
 
     target: Target
-    wanted: Floats
+    truth: Floats
     usual: Floats  # (width,)
     joint: Floats
     forest: Floats
 
     def off(self) -> tuple[Floats, Floats]:
-        """What both models say (m width, 2), and what was wanted, less what is usual."""
+        """What both models say (m width, 2), and the truth, less what is usual."""
         both = np.column_stack([(part - self.usual).ravel() for part in (self.joint, self.forest)])
-        return both, (self.wanted - self.usual).ravel()
+        return both, (self.truth - self.usual).ravel()
 
 
 def mix(target: Target, usual: Floats, joint: Floats, forest: Floats, weights: Floats) -> Floats:
@@ -274,12 +274,12 @@ def weigh(trials: Mapping[int, Trial]) -> tuple[Floats, dict[int, Recovery]]:
         return equal, {}
     parts = [trial.off() for trial in trials.values()]
     sizes = [
-        max(float(np.sqrt(wanted @ wanted / len(t.wanted))), 1e-300)
-        for (_, wanted), t in zip(parts, trials.values(), strict=True)
+        max(float(np.sqrt(truth @ truth / len(t.truth))), 1e-300)
+        for (_, truth), t in zip(parts, trials.values(), strict=True)
     ]
     both = np.vstack([part / size for (part, _), size in zip(parts, sizes, strict=True)])
-    wanted = np.concatenate([part / size for (_, part), size in zip(parts, sizes, strict=True)])
-    common = _toward(nnls(both, wanted)[0], sum(len(t.wanted) for t in trials.values()), equal, _FIRST_CAUTION)
+    truth = np.concatenate([part / size for (_, part), size in zip(parts, sizes, strict=True)])
+    common = _toward(nnls(both, truth)[0], sum(len(t.truth) for t in trials.values()), equal, _FIRST_CAUTION)
     return common, {place: _recovery(trial, common) for place, trial in trials.items()}
 
 
@@ -288,15 +288,15 @@ def _toward(weights: Floats, n: int, prior: Floats, caution: float) -> Floats:
 
 
 def _recovery(trial: Trial, common: Floats) -> Recovery:
-    n = len(trial.wanted)
+    n = len(trial.truth)
     weights = _toward(nnls(*trial.off())[0], n, common, _CAUTION)
     mixed = mix(trial.target, trial.usual, trial.joint, trial.forest, weights)
-    squares, base = np.sum((trial.wanted - mixed) ** 2), np.sum((trial.wanted - trial.usual) ** 2)
+    squares, base = np.sum((trial.truth - mixed) ** 2), np.sum((trial.truth - trial.usual) ** 2)
     explained = 1 - squares / base if base > 0 else np.nan
     if trial.target.is_number:
         error = float(np.sqrt(squares / n)) * trial.target.scale
     else:
-        error = float(np.mean(mixed.argmax(axis=1) != trial.wanted.argmax(axis=1)))
+        error = float(np.mean(mixed.argmax(axis=1) != trial.truth.argmax(axis=1)))
     return Recovery(n, weights, float(explained), error)
 
 
@@ -351,13 +351,13 @@ class Mixture:
     def _try(self, k: int, target: Target, hidden: Hidden, first: Floats) -> Trial:
         """What the Gaussian, by rows that it completed `first`, and a new forest say of hidden entries."""
         known, completed = hidden.without(target.place)
-        usual, wanted = self._usual(target), answer(target, self._X[hidden.rows[known]])
+        usual, truth = self._usual(target), answer(target, self._X[hidden.rows[known]])
         joint = by_joint(target, self._units, first[hidden.parts[target.place][known], known])
         forest = usual + 0 * joint
         if self._has_others(target):
-            self._forests[k][target.place] = self._grow(k, target, completed, wanted)
+            self._forests[k][target.place] = self._grow(k, target, completed, truth)
             forest = self._forests[k][target.place].unseen
-        return Trial(target, wanted, usual, joint, forest)
+        return Trial(target, truth, usual, joint, forest)
 
     def _completed_again(self, k: int, hidden: Hidden, first: Floats, trials: Mapping[int, Trial]) -> Floats:
         """The rows whose entries are hidden in turn, completed by both models of a round."""
@@ -393,8 +393,8 @@ class Mixture:
             forests[target.place] = self._grow(k, target, completed, answer(target, self._X[rows]))
         return forests.get(target.place)
 
-    def _grow(self, k: int, target: Target, completed: Floats, wanted: Floats) -> Forest:
-        return Forest(target, completed, wanted, _MOST_TASKS[k], self._seed + k, self._n_jobs)
+    def _grow(self, k: int, target: Target, completed: Floats, truth: Floats) -> Forest:
+        return Forest(target, completed, truth, _MOST_TASKS[k], self._seed + k, self._n_jobs)
 
     def _has_others(self, target: Target) -> bool:
         return bool(self._X.shape[1] > target.own.stop - target.own.start)

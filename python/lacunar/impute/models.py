@@ -216,17 +216,15 @@ def fit_odds(X: Floats, places: Ints, weight: Floats | None, state: Newton, k: i
     """
     p = X.shape[1]
     prior = np.r_[np.full(k - 1, _INTERCEPT_PRIOR), np.full(p, PRIOR)]
-    theta, factor = state.parameters, None
+    theta = state.parameters
     for _ in range(_MOST_STEPS):
         slope, information = _odds_slope(X, places, weight, theta, k)
-        factor = state.keep(factor_of(information + np.diag(prior)), is_rough=False)
-        slope = slope - prior * theta
+        factor, slope = factor_of(information + np.diag(prior)), slope - prior * theta
         step = lapack.dpotrs(factor, slope, lower=1)[0]
         theta = _ascending_step(theta, step, X, k)
         if slope @ step < _CLOSE * len(theta):
             break
     state.parameters = theta
-    assert factor is not None
     drawn: Floats = theta + draw_around(factor, rng)
     drawn[: k - 1] = np.maximum.accumulate(drawn[: k - 1])
     return drawn

@@ -31,10 +31,8 @@ _NUMBERS = ("number", "whole", "date")
 _EXACT = 2**53  # whole numbers up to it are floats
 _LARGEST = 1e150  # squares of larger numbers overflow
 _MICROSECOND = timedelta(microseconds=1)
-_YEARS = (
-    np.datetime64("0001-01-01", "us"),
-    np.datetime64("9999-12-31T23:59:59.999999", "us"),
-)  # that dates of Python have
+# The first and the last moment that Python's dates have.
+_YEARS = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us")
 
 
 @dataclass(frozen=True)
