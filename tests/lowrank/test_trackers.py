@@ -354,6 +354,21 @@ def test_what_is_remembered_fits_the_drift(turn, best, correlation):
     assert learned < 1.2 * min(fixed)
 
 
+@pytest.mark.parametrize(("correlation", "most"), [("per-column", 0.55), ("shared", 1.1)])
+def test_columns_of_more_noise_do_not_pass_for_drift(correlation, most):
+    """Their few entries are most of a row's errors, and are evidence of a drift as few entries are."""
+    ratios = []
+    for seed in range(4):
+        X, bases = drifting(2000, np.inf, 0.3, seed, D=80, d=4, share=0.5)
+        units = 10 ** np.random.default_rng(seed).uniform(-1.5, 1.5, 80)
+        scaled = [np.linalg.qr(U * units[:, None])[0] for U in bases]
+        *fixed, learned = (
+            mean_missed(X * units, scaled, correlation=correlation, forget=f) for f in (0.99, 0.998, "auto")
+        )
+        ratios.append(learned / min(fixed))
+    assert np.exp(np.mean(np.log(ratios))) < most
+
+
 def test_the_ridge_of_a_stream_without_noise_vanishes():
     X, bases = drifting(2000, np.inf, 0.0)
     assert mean_missed(X, bases) < 1e-16

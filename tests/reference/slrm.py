@@ -164,7 +164,7 @@ MEMORY_FACTORS = np.array([0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 1.0])
 
 
 def memory_weights(weights, loss, count, own, trust=0.25, freedom=2.0):
-    """Weights (8,) after squared errors (8,) at `count` entries of a row: Student's likelihood, then a share for all alike."""
+    """Weights (8,) after squared errors (8,) that are worth `count` entries: Student's likelihood, then a share for all alike."""
     share = min(2 / max(own, 1), 0.05)
     likelihood = (1 + count / freedom * loss / (weights @ loss)) ** (-trust * (freedom + count) / 2)
     return (1 - share) * weights * likelihood / (weights @ likelihood) + share / len(weights)
@@ -193,12 +193,14 @@ def tracking_memory(X, U, delta, most):
         learned = noise / (1 - noise) * square if noise < 1 else np.inf
         ridge = min(most, learned)
         a, looked = code(U, seen, x, ridge), np.flatnonzero(seen & small)
-        loss = np.zeros(8)
-        for j in looked:
-            others = seen & (np.arange(D) != j)
-            loss += (x[j] - V[:, j] @ code(U, others, x, ridge)) ** 2
+        loss, squares = np.zeros(8), np.zeros(len(looked))
+        for k, j in enumerate(looked):
+            without = code(U, seen & (np.arange(D) != j), x, ridge)
+            loss += (x[j] - V[:, j] @ without) ** 2
+            squares[k] = (x[j] - U[j] @ without) ** 2
         if len(looked):
-            weights = memory_weights(weights, loss, len(looked), own)
+            count = min(3 * np.sum(squares) ** 2 / np.sum(squares**2), len(looked))  # of entries of equal noise
+            weights = memory_weights(weights, loss, count, own)
         wanted = 1.4 * np.exp(weights @ np.log(np.maximum(MEMORY_FACTORS * rows, 1)))
         relative, free = np.sum((x - U @ a)[seen] ** 2) / np.sum(x[seen] ** 2), 1 - d / seen.sum()
         if free > 0:

@@ -16,6 +16,7 @@ constexpr double kFactors[kMemories] = {.8, .9, .95, .98, .99, .995, .998, 1};
 constexpr double kShared = 2, kMostShared = .05;
 constexpr double kTrust = .25;  // of a row's evidence: its entries share a code, and rows the memories
 constexpr double kFreedom = 2;  // of Student's likelihood
+constexpr double kNormal = 3;   // kurtosis of equal noise
 // The tracker's memory over the mean of the memories: these follow its turns within the subspace, too, which it does
 // without cost itself.
 constexpr double kLonger = 1.4;
@@ -24,7 +25,8 @@ constexpr double kLongest = 2;      // times the tracker's memory is the longest
 constexpr double kLeastKept = .5;   // at one row
 // The subspace is lost where the fast average exceeds the slow one by log 3. One odd row moves the first by less.
 constexpr double kFastRate = .1, kSlowRate = .01, kLost = 1.1, kOdd = 9, kEnough = 50;
-// Of a basis's row, in units of the usual square: a row whose columns are all new has a code of about 0, not of any size.
+// Of a basis's row, in units of the usual square: a row whose columns are all new has a code of about 0, not of any
+// size.
 constexpr double kLeastSquare = .01;
 constexpr double kLeastLeft = 1e-12;      // of a row's squares: rounding
 constexpr double kLeastFree = 1e-8;       // of an entry: 1 - its leverage
@@ -90,13 +92,26 @@ void Memories::add_errors(const std::vector<double>& code, const Entry& entry, d
   for (int m = 0; m < kMemories; ++m) loss[m] += error[m] * error[m];
 }
 
+// How many entries of equal noise the errors of the tracker's own basis are worth, by their kurtosis: where columns
+// differ in noise, few of them make up the loss.
+double Memories::evidence() const {
+  double squares = 0, fourths = 0;
+  for (std::size_t at = 0; at < entries_.size(); ++at) {
+    const double told = cells_.error[at] / std::max(cells_.free[at], kLeastFree), square = told * told;
+    squares += square;
+    fourths += square * square;
+  }
+  const double count = static_cast<double>(entries_.size());
+  return fourths > 0 ? std::min(kNormal * squares * squares / fourths, count) : count;
+}
+
 // Student's likelihood in units of the row's own weighted mean, so that neither scale nor an odd row matters; then
 // every memory gets the same share.
 void Memories::move_weights(const double* loss) {
   double *log_weight = line(kLogWeight), mean = 0, total = 0, weight[kMemories];
   for (int m = 0; m < kMemories; ++m) mean += std::exp(log_weight[m]) * loss[m];
   if (!(mean > 0) || !std::isfinite(mean)) return;
-  const double count = static_cast<double>(entries_.size());
+  const double count = evidence();
   for (int m = 0; m < kMemories; ++m)
     log_weight[m] -= kTrust * (kFreedom + count) / 2 * std::log1p(count / kFreedom * loss[m] / mean);
   const double share = std::min(kShared / std::max(*s_.rows, 1.0), kMostShared);
@@ -121,7 +136,7 @@ bool Memories::lost(const RowCode& row, double relative) {
 double Memories::ridge(const RowCode& row, double most) const {
   if (s_.v == nullptr || s_.clock[kAge] <= kEnough) return most;
   const double noise = std::exp(std::max(s_.clock[kFast], s_.clock[kSlow]));  // share of the squares
-  const double usual = d_ / static_cast<double>(n_cols_);  // square of an orthonormal basis's row
+  const double usual = d_ / static_cast<double>(n_cols_);                     // square of an orthonormal basis's row
   const double square = std::max(row.gram_trace() / row.m, kLeastSquare * usual);
   return noise < 1 ? std::min(most, noise / (1 - noise) * square) : most;
 }

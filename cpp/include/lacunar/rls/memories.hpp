@@ -67,6 +67,7 @@ class Memories {
   void gather(const RowCode& row, const Index* seen);
   void weigh(RowCode& row, const std::vector<double>& code);
   void add_errors(const std::vector<double>& code, const Entry& entry, double step, const double* back, double* loss);
+  double evidence() const;
   void move_weights(const double* loss);
   bool lost(const RowCode& row, double relative);
   double mean_rows() const;
