@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from reference import meg as twin
+from reference import theory
 from sklearn.base import clone
 
-from lacunar.completion import Graph, Identity, Kernel
+from lacunar.completion import Graph, Identity, Kernel, KernelFunction
 from lacunar.papers.completion import (
     MatrixExponentiatedGradient,
     PrintedMEG,
@@ -91,6 +92,25 @@ def test_growing_ids_take_the_numbers_of_algorithm_2():
     eye, step = np.eye(5), np.sqrt(12 * np.log(10) / 200)
     y_bar, _, _ = twin.printed(eye, eye, trials, 12.0, 0.5, step, np.zeros(60))
     np.testing.assert_allclose(grown.score_stream(i, j, y).values, y_bar, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+def test_points_that_come_have_the_radius_of_their_kernel_function(conservative):
+    """Algorithm 2 in boxes (section 5.1): R is r^d of the min kernel, whatever points came."""
+    rng = np.random.default_rng(2)
+    points, others = rng.uniform(-2, 1, (5, 2)), rng.uniform(-2, 1, (4, 2))
+    i, j, y = rng.integers(0, 5, 50), rng.integers(0, 4, 50), rng.choice([-1, 1], 50)
+    side = KernelFunction("min", r=2.0, radius=4.0, normalize=False)
+    options = {"eta": 0.8, "gamma": 0.5, "D": 12.0, "m": 5, "n": 4, "conservative": conservative}
+    model = PrintedMEG(side, side, **options, random_state=0)
+    found = model.score_stream([tuple(points[row]) for row in i], [tuple(others[col]) for col in j], y)
+    kernels = theory.min_kernel(points, 2.0), theory.min_kernel(others, 2.0)
+    margin = {"gamma": 0.0} if conservative else {"gamma": 0.5, "strict": True}
+    y_bar, updated = twin.inductive(
+        *kernels, list(zip(i, j, y, strict=True)), 12.0, step=0.8, radii=(4.0, 4.0), **margin
+    )
+    np.testing.assert_allclose(found.values, y_bar, rtol=1e-8, atol=1e-8)
+    np.testing.assert_array_equal(found.updated, updated)
 
 
 @pytest.mark.parametrize(

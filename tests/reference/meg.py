@@ -41,9 +41,12 @@ def transductive(M, N, trials, D, gamma, step):
     return y_bar, updated
 
 
-def inductive(M, N, trials, D, gamma, step):
-    """Algorithm 2: the same from the kernels among the rows and columns of updates so far and the current pair."""
-    R_M, R_N = M.diagonal().max(), N.diagonal().max()
+def inductive(M, N, trials, D, gamma, step, radii=None, strict=False):
+    """Algorithm 2: the same from the kernels among the rows and columns of updates so far and the current pair.
+
+    radii: R of both kernel functions; None: of the ids that come. strict: no update at the margin, as printed.
+    """
+    R_M, R_N = (M.diagonal().max(), N.diagonal().max()) if radii is None else radii
     steps = np.broadcast_to(step, len(trials))
     y_bar, updated = np.zeros(len(trials)), np.zeros(len(trials), bool)
     seen_rows, seen_cols, updates = [], [], []
@@ -56,7 +59,7 @@ def inductive(M, N, trials, D, gamma, step):
             x = rows[:, at_rows.index(trials[s][0])] + cols[:, at_cols.index(trials[s][1])]
             log_w += steps[s] * trials[s][2] * np.outer(x, x)
         y_bar[t] = score(log_w, rows[:, at_rows.index(i)] + cols[:, at_cols.index(j)])
-        if y * y_bar[t] <= gamma:
+        if y * y_bar[t] < gamma or (y * y_bar[t] == gamma and not strict):
             updated[t] = True
             updates.append(t)
             seen_rows, seen_cols = at_rows, at_cols
