@@ -20,10 +20,10 @@ class MBEG(Acquisition):
     """Matrix Bandit Exponentiated Gradient: pairs drawn by a weight matrix that learns.
 
     Algorithm 2 of the paper, changed where it can be without losing the unbiased estimate (8); as
-    printed it is `lacunar.papers.subspace.PrintedMBEG`. Call it for its regret bound, which holds
-    for rows in any order that need not be drawn from one law, or to compare with the paper. To find
-    a subspace call `ActivePOPCA`, which misses several times less at the same price; if it is MBEG,
-    then with `pairs="all"` from four attributes a row on.
+    printed, with the bound of Theorem 7, it is `lacunar.papers.subspace.PrintedMBEG`. No theorem
+    covers the longer steps of the default. To find a subspace call `ActivePOPCA`, which misses
+    several times less at the same price; if it is MBEG, then with `pairs="all"` from four
+    attributes a row on.
 
     Parameters
     ----------
@@ -42,9 +42,8 @@ class MBEG(Acquisition):
     alpha : float in (0, 1], default=0.3
         Share of uniform pairs.
     refresh : int, default=64
-        Rows between renewals of W, the projection of exp(eta sum of C_i): dual averaging, which has
-        the bound of a step after every row. The estimate divides by the probability that was used:
-        no bias.
+        Rows between renewals of W, the projection of exp(eta sum of C_i): dual averaging. The
+        estimate divides by the probability that was used: no bias.
     costs : array-like of shape (d,) or None, default=None
         Cost of looking at each attribute; `spent_` adds up what was paid. Both laws that pairs are
         drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are

@@ -65,6 +65,11 @@ def quasi_dimension(
     O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns.
     `quasi_dimension_bound` is above it, and O(n^3) in all.
 
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, equation (3).
+
     Examples
     --------
     >>> from lacunar.completion import Kernel
@@ -191,6 +196,11 @@ def quasi_dimension_bound(rows: Any, cols: Any, row_classes: ArrayLike, col_clas
     Notes
     -----
     O(n^3) for dense kernels, O(n d^2) for features, O(edges k) for graphs.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Theorem 3.
 
     Examples
     --------
@@ -433,6 +443,11 @@ def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
     ValueError
         When corners are not finite, do not fit, or boxes touch.
 
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Proposition 5.
+
     Examples
     --------
     >>> from lacunar.papers.completion import box_bound
@@ -482,6 +497,11 @@ def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int, *, D_hat
     ValueError
         When an argument is out of range.
 
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Theorem 1 and Lemma 28.
+
     Examples
     --------
     >>> from lacunar.papers.completion import mistake_bound
@@ -496,15 +516,11 @@ def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int, *, D_hat
 
 
 def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int, *, theorem: int = 1) -> float:
-    """Expected mistakes beyond those of the best U, equation (5): 4 sqrt(2 D / gamma^2 log(m + n)
-    T).
-
-    Theorem 21 has 2 sqrt(2 D log(m + n) T) / gamma + 2 D log(m + n) / gamma, less than (5) for T >=
-    2 D log(m + n), where it holds.
+    """Expected mistakes beyond those of the best U, equation (5): 4 sqrt(2 D log(m + n) T) / gamma.
 
     For non-conservative updates with eta = sqrt(D log(m + n) / (2 T)) and randomised predictions,
-    against every U with
-    ||U||_max <= 1 / gamma. O(1).
+    against every U with ||U||_max <= 1 / gamma. Theorem 21 has 2 sqrt(2 D log(m + n) T) / gamma + 2
+    D log(m + n) / gamma, less than (5) for T >= 2 D log(m + n), where it holds. O(1).
 
     Parameters
     ----------
@@ -523,6 +539,11 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
     ------
     ValueError
         When an argument is out of range, T below 2 D log(m + n) for Theorem 21.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, Theorems 1 and 21.
 
     Examples
     --------
@@ -546,11 +567,10 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
 
 
 def hinge_regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int) -> float:
-    """Lemma 18, (25): the hinge loss of the scores y_bar beyond that of gamma U, at most twice
-    Theorem 21.
+    """Lemma 18, (25): the hinge loss of the scores y_bar beyond that of gamma U.
 
-    4 sqrt(2 D log(m + n) T) / gamma + 4 D log(m + n) / gamma, the hinge loss being max(0, gamma - y
-    y_bar) / gamma. O(1).
+    4 sqrt(2 D log(m + n) T) / gamma + 4 D log(m + n) / gamma, twice the bound of Theorem 21, the
+    hinge loss being max(0, gamma - y y_bar) / gamma. O(1).
 
     Parameters
     ----------
@@ -606,6 +626,11 @@ def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:
     Notes
     -----
     O(m^3).
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, section 2.
 
     Examples
     --------
@@ -751,6 +776,11 @@ def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
     -----
     O(m n min(m, n)) a step of distinct rows and columns, tens to hundreds of steps: for matrices of
     up to a few hundred distinct rows and columns.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information",
+       NeurIPS 2020, equation (1).
 
     Examples
     --------

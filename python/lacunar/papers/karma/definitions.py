@@ -431,8 +431,8 @@ def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
 
     Notes
     -----
-    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps
-    for a pair with v common columns.
+    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: O(v^gamma) for a pair
+    with v common columns.
 
     References
     ----------

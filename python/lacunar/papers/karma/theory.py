@@ -15,7 +15,7 @@ _NUMERATOR = {"Theorem 2": 2.0, "Corollary 1": 1.0}
 
 
 def embedding_size(n_features: int, gamma: int) -> int:
-    """Gamma of Theorem 2: the coordinates d + d^2 + ... + d^gamma of the embedding.
+    """Gamma of Theorem 2: the coordinates d + d^2 + ... + d^gamma of the embedding. O(gamma).
 
     Parameters
     ----------
@@ -33,6 +33,11 @@ def embedding_size(n_features: int, gamma: int) -> int:
     ------
     ValueError
         Either is below 1 or not whole.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Theorem 2.
 
     Examples
     --------
@@ -72,6 +77,11 @@ def truncation_bound(regularity: float, gamma: float) -> float:
     ------
     ValueError
         lambda outside (0, 1].
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Lemma 2.
 
     Examples
     --------
@@ -116,6 +126,11 @@ def gamma_needed(
     ------
     ValueError
         lambda outside (0, 1], another argument not above 0, or an unknown `result`.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Theorem 2 and Corollary 1.
 
     Examples
     --------
@@ -284,6 +299,11 @@ def theory_rho(
     ------
     ValueError
         An argument not above 0.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML
+       2015, Theorem 3.
 
     Examples
     --------

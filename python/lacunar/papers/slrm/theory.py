@@ -319,6 +319,11 @@ def risk_bound(
     ValueError
         For numbers out of range.
 
+    Notes
+    -----
+    As printed. Lemma 1 (11), from which (8) follows, has s c times log(n)^1.5 in the first term, as
+    the square in the last has log(n)^3.
+
     References
     ----------
     .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Theorem 1.

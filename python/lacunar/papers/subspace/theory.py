@@ -39,6 +39,11 @@ def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> i
     ValueError
         When an argument is out of range.
 
+    References
+    ----------
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Corollary 3.
+
     Examples
     --------
     >>> from lacunar.papers.subspace import popca_sample_bound
@@ -73,6 +78,11 @@ def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
     ValueError
         When an argument is out of range.
 
+    References
+    ----------
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Lemmas 1 and 2.
+
     Examples
     --------
     >>> from lacunar.papers.subspace import popca_error_bound
@@ -90,7 +100,8 @@ def passive_lower_bound(d: int, n_components: int, r: float, epsilon: float, *, 
     entry is seen with probability r / d.
 
     constant (d / r)^2 k / epsilon^2, rounded up: with fewer rows the expected loss beyond the best
-    subspace is above epsilon on one of the distributions of `make_coins`. Theorem 5 is r = d. O(1).
+    subspace is above epsilon on one of the distributions of `make_coins`, with eps = epsilon / 2 by
+    the default constant. Theorem 5 is r = d. O(1).
 
     Parameters
     ----------
@@ -349,6 +360,11 @@ def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float
     ValueError
         When an argument is out of range.
 
+    References
+    ----------
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, Theorem 7.
+
     Examples
     --------
     >>> from lacunar.papers.subspace import mbeg_sample_bound
@@ -364,7 +380,7 @@ def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float
 
 def mbeg_error_bound(d: int, n_components: int, n_observed: int, m: int) -> float:
     """Expected loss beyond that of the best subspace after m rows, proof of Theorem 7: sqrt(8 k^2
-    (d + r) log d / (r m)).
+    (d + r) log d / (r m)). O(1).
 
     Parameters
     ----------
@@ -381,6 +397,11 @@ def mbeg_error_bound(d: int, n_components: int, n_observed: int, m: int) -> floa
     ------
     ValueError
         When an argument is out of range, m too small among them.
+
+    References
+    ----------
+    .. [1] A. Gonen, D. Rosenbaum, Y. C. Eldar, S. Shalev-Shwartz, "Subspace Learning with Partial
+       Information", JMLR 2016, the proof of Theorem 7.
 
     Examples
     --------
