@@ -101,7 +101,7 @@ def h_of_blocks(x, blocks, weights):
 
 
 def joint_objective(X, y, U, w, lam1, lam2, lam3):
-    """(5) with the codes that minimise it, each found by a general minimiser."""
+    """(5) with the latent coordinates that minimise it, each found by a general minimiser."""
     total, n = 0.0, len(X)
     for x, label in zip(X, y, strict=True):
         o = ~np.isnan(x)

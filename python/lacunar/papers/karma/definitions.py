@@ -176,8 +176,7 @@ def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Float
     >>> truncated_predictor([[3.0, np.nan]], w=u, Q=np.eye(2) - np.outer(u, u), gamma=30).round(4)
     array([5.])
     """
-    if gamma != int(gamma) or gamma < 1:
-        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. It counts powers of Q.")
+    _check_whole(gamma, "It counts powers of Q.")
     table, weights, projection = _checked(X, w, Q)
     seen = ~np.isnan(table)
     rows = np.where(seen, table, 0.0)
@@ -185,6 +184,11 @@ def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Float
     for _ in range(int(gamma) - 1):
         total = rows + seen * (total @ projection.T)
     return np.asarray(total @ weights)
+
+
+def _check_whole(gamma: float, reason: str) -> None:
+    if gamma != int(gamma) or gamma < 1:
+        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. {reason}")
 
 
 def _checked(X: Any, w: ArrayLike, Q: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -319,8 +323,7 @@ def embedding_weights(w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
     >>> truncated_predictor(X, w, Q, 3)
     array([10.  ,  5.25])
     """
-    if gamma != int(gamma) or gamma < 1:
-        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. It is the length of sequences.")
+    _check_whole(gamma, "It is the length of sequences.")
     weights = check_numbers(w, "w", ensure_2d=False)
     projection = _checked(np.zeros((1, len(weights))), weights, Q)[2]
     d = len(weights)
@@ -393,14 +396,14 @@ def block_predictor(X: Any, blocks: Sequence[Sequence[int]], weights: ArrayLike)
             f"weights must have shape ({len(blocks)}, {table.shape[1]}), a row for each block; got {vectors.shape}."
         )
     parts = [list(block) for block in blocks]
-    seen = np.column_stack([~np.isnan(table[:, part]).any(axis=1) for part in parts])
+    is_whole = np.column_stack([~np.isnan(table[:, part]).any(axis=1) for part in parts])
     filled = np.where(np.isnan(table), 0.0, table)
-    said = np.column_stack([filled[:, part] @ vectors[k, part] for k, part in enumerate(parts)])
+    products = np.column_stack([filled[:, part] @ vectors[k, part] for k, part in enumerate(parts)])
     total = np.zeros(len(table))
     for size in range(1, len(parts) + 1):
-        for chosen in map(list, combinations(range(len(parts)), size)):
-            shown = seen[:, chosen].all(axis=1)
-            total += shown * said[:, chosen].sum(axis=1) * (-1) ** (size + 1) / size
+        for subset in map(list, combinations(range(len(parts)), size)):
+            chi = is_whole[:, subset].all(axis=1)
+            total += chi * products[:, subset].sum(axis=1) * (-1) ** (size + 1) / size
     return total
 
 
@@ -447,8 +450,7 @@ def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
     array([[35.,  9.],
            [ 9., 70.]])
     """
-    if gamma != int(gamma) or gamma < 1:
-        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. Use karma_kernel for other gamma.")
+    _check_whole(gamma, "Use karma_kernel for other gamma.")
     x = as_observed(X)
     y = x if Y is None else as_observed(Y)
     check_same_columns(x, y)

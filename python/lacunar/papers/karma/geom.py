@@ -199,7 +199,7 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
         """
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classes(target)
-        self.classes_, codes = np.unique(target, return_inverse=True)
+        self.classes_, y_encoded = np.unique(target, return_inverse=True)
         if len(self.classes_) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {type_of_target(target)}. "
@@ -211,7 +211,7 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
         dual = np.zeros(table.shape[0])
         self.subspace_scale_, self.objective_, self.n_iter_ = np.ones(len(dual)), np.zeros(0), 0
         if len(self.classes_) == 2:
-            dual = self._rounds(rows, np.where(codes == 1, 1.0, -1.0))
+            dual = self._rounds(rows, np.where(y_encoded == 1, 1.0, -1.0))
         self.support_ = np.flatnonzero(dual)
         self.support_rows_, self.dual_coef_ = rows[self.support_], dual[self.support_]
         return self

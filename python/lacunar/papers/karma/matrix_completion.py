@@ -193,8 +193,8 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
                     break
         return chosen
 
-    def _hidden(self, known: NDArray[np.bool_], codes: NDArray[np.intp] | None) -> NDArray[np.bool_] | None:
-        """A share of the known rows, of every class (`codes`) where classes allow; None when there are too few to hide
+    def _hidden(self, known: NDArray[np.bool_], y_encoded: NDArray[np.intp] | None) -> NDArray[np.bool_] | None:
+        """A share of the known rows, of every class (`y_encoded`) where classes allow; None when there are too few to hide
         any.
         """
         from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
@@ -203,7 +203,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         count = round(_HOLDOUT * len(index))
         if len(index) < _FEWEST or count < 1 or count >= len(index):
             return None
-        groups = None if codes is None else codes[index]
+        groups = None if y_encoded is None else y_encoded[index]
         fewest = min(count, len(index) - count)
         stratified = groups is not None and np.bincount(groups).min() >= 2 and fewest > groups.max()
         splitter = StratifiedShuffleSplit if stratified else ShuffleSplit
@@ -426,17 +426,17 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
         target, known = read_target(y, unknown="some")
         check_consistent_length(table, target)
         check_classes(target, known)
-        self.classes_, known_codes = np.unique(target[known], return_inverse=True)
-        codes = np.zeros(len(target), dtype=np.intp)
-        codes[known] = known_codes
+        self.classes_, known_encoded = np.unique(target[known], return_inverse=True)
+        y_encoded = np.zeros(len(target), dtype=np.intp)
+        y_encoded[known] = known_encoded
         labels = np.full((len(target), 1 if len(self.classes_) <= 2 else len(self.classes_)), np.nan)
-        labels[known] = (known_codes[:, None] == self._columns()).astype(np.float64)
+        labels[known] = (known_encoded[:, None] == self._columns()).astype(np.float64)
         if len(self.classes_) == 1:
             labels[known] = 0.5  # whose log odds are 0: a constant predictor, and no bias that grows for ever
-        hide = self._hidden(known, codes)
+        hide = self._hidden(known, y_encoded)
 
         def score(values: Floats, hidden: NDArray[np.bool_]) -> float:
-            return float(np.mean(self._decide(values[hidden]) != codes[hidden]))
+            return float(np.mean(self._decide(values[hidden]) != y_encoded[hidden]))
 
         self.transduction_ = self.classes_[self._decide(self._complete(table, labels, hide, score))]
         return self

@@ -16,6 +16,7 @@ from lacunar._typing import Floats
 from lacunar.active.acquisition import Acquisition, ActiveSubspace, Ints, second_moment, subspace_of
 from lacunar.active.mbeg import add_estimates, draw_pairs, project_logs, turn_pairs
 from lacunar.observed.rules import Number, Rule, floats
+from lacunar.papers.subspace.theory import least_rows
 
 
 class PrintedMBEG(Acquisition):
@@ -170,7 +171,7 @@ class PrintedMBEG(Acquisition):
             return float(self.alpha)
         alpha = self._step() * self.d**2
         if alpha > 0.5:
-            least = math.ceil(2 * self.d**4 * self.r / (self.d + self.r) * math.log(self.d))
+            least = math.ceil(least_rows(self.d, self.r))
             warn_user(
                 f"alpha = eta d^2 must be at most 1/2; m={self.m} gives {alpha:.3g}, cut to 1/2: Theorem 7 does not hold. It needs "
                 f"m >= {least}; or use ActivePOPCA.",

@@ -375,7 +375,7 @@ def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon must be above 0 and below 1; got {epsilon}.")
     learning = 8 * n_components**2 * (d + n_observed) / (n_observed * epsilon**2)
-    return math.ceil(max(learning * math.log(d), _least_rows(d, n_observed)))
+    return math.ceil(max(learning * math.log(d), least_rows(d, n_observed)))
 
 
 def mbeg_error_bound(d: int, n_components: int, n_observed: int, m: int) -> float:
@@ -410,9 +410,9 @@ def mbeg_error_bound(d: int, n_components: int, n_observed: int, m: int) -> floa
     0.2
     """
     _check_mbeg(d, n_components, n_observed)
-    if m < _least_rows(d, n_observed):
+    if m < least_rows(d, n_observed):
         raise ValueError(
-            f"m must be at least 2 d^4 r log d / (d + r) = {_least_rows(d, n_observed):.6g} rows; got {m}. Theorem 7 says nothing before."
+            f"m must be at least 2 d^4 r log d / (d + r) = {least_rows(d, n_observed):.6g} rows; got {m}. Theorem 7 says nothing before."
         )
     return math.sqrt(8 * n_components**2 * (d + n_observed) * math.log(d) / (n_observed * m))
 
@@ -424,5 +424,6 @@ def _check_mbeg(d: int, k: int, r: int) -> None:
         raise ValueError(f"n_observed must be even and at least 2: MBEG draws pairs; got {r}.")
 
 
-def _least_rows(d: int, r: int) -> float:
+def least_rows(d: int, r: int) -> float:
+    """Rows from which on alpha = eta d^2 of MBEG is at most 1/2."""
     return 2 * d**4 * r / (d + r) * math.log(d)
