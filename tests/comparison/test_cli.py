@@ -368,17 +368,17 @@ def test_a_device_has_no_ending(table, model, tmp_path):
         (
             "classification",
             ["--interval"],
-            "--interval: the model predicts classes of 'y', and intervals are of numbers. --proba",
+            "predict_interval (--interval): the model predicts classes of 'y', and intervals are of numbers. predict_proba (--proba)",
         ),
         (
             "regression",
             ["--proba"],
-            "--proba: the model predicts numbers, 'y', and probabilities are of classes. --interval",
+            "predict_proba (--proba): the model predicts numbers, 'y', and probabilities are of classes. predict_interval (--interval)",
         ),
         (
             "regression",
             ["--interval"],
-            "--interval: KarmaRegressor gives no intervals. Fit a model with --learner lacunar",
+            "predict_interval (--interval): KarmaRegressor gives no intervals. Fit the learner lacunar",
         ),
     ],
 )

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from lacunar.comparison import Table, TableModel, UserError, compare, load_problem, read_table
+from lacunar.comparison.cells import as_keywords
 from lacunar.comparison.problem import choose_target, guess_task
 from lacunar.datasets import load_digit_quadrants
 from lacunar.karma import KarmaClassifier
@@ -273,6 +274,58 @@ def test_what_is_no_table_is_refused_with_a_remedy(what):
 def test_options_that_are_wrong_are_named(options, error, message):
     with pytest.raises(error, match=message):
         compare(PLAIN, **options)
+
+
+DATES = PLAIN.assign(day=pd.date_range("2026-01-01", periods=len(PLAIN)), gone=NAN)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "yy"}, "target='yy': no such column in the table; did you mean 'y'?"),
+        ({"target": "day"}, "Predict a number of days instead, or choose another with `target`."),
+        ({"target": "gone"}, "is missing in every row. Choose another with `target`."),
+        ({"target": "y", "learner": "nobody"}, "learner='nobody': no learner of this name is here."),
+        ({"target": "y", "folds": 30}, "are too few for 30 folds. Lower `folds`, or bring more rows."),
+        ({"target": "y", "max_rows": 3, "folds": 2}, "`max_rows` must be at least 4 for 2 folds"),
+        ({"target": "y", "groups": "y", "time": "a"}, "groups='y' and time='a' ask for two kinds of folds."),
+    ],
+)
+def test_errors_name_keywords_in_python(options, message):
+    with pytest.raises(UserError) as raised:
+        compare(DATES, **options)
+    assert message in str(raised.value)
+    assert "--" not in str(raised.value)
+
+
+def test_what_a_comparison_says_names_keywords_in_python():
+    table = pd.DataFrame(
+        {"id": [f"u{k}" for k in range(60)], "a": np.arange(60) % 7.0, "b": np.r_[-999, -999, -999, 0:57]}
+    )
+    result = compare(table, target="a", task="classification", learner=["no columns"], time_limit=1e-9, repeats=1)
+    lines = [*result.warnings, *result.caveats, *result.table["remark"]]
+    assert any("use='id' keeps it" in line for line in lines)
+    assert any("`time_limit` allows more" in line for line in lines)
+    assert any("na_values={'b': -999}" in line for line in lines)
+    assert not [line for line in lines if "--" in line and "in Python" not in line]
+    with pytest.raises(UserError, match="there is no best learner"):
+        _ = result.best_model_
+
+
+@pytest.mark.parametrize(
+    ("at_the_shell", "in_python"),
+    [
+        ("Say --dates dmy or --dates mdy", "Say dates='dmy' or dates='mdy'"),
+        ("--time-limit 34 may let it finish", "time_limit=34 may let it finish"),
+        ("or say --no-header if the", "or say header=False if the"),
+        ("--skip-rows N leaves out lines, --comment '#' too", "skip_rows=N leaves out lines, comment='#' too"),
+        ("say --sep, --decimal or --encoding.", "say `sep`, `decimal` or `encoding`."),
+        ("the target '--x' is text", "the target '--x' is text"),
+        ("--na-values b=-9 says so, in Python na_values={'b': -9}", "--na-values b=-9 says so, in Python na_values={'b': -9}"),
+    ],
+)  # fmt: skip
+def test_options_become_keywords(at_the_shell, in_python):
+    assert as_keywords(at_the_shell) == in_python
 
 
 @pytest.mark.parametrize("first", ["5,5,u", "1.5,2,u"])

@@ -407,7 +407,7 @@ def test_a_report_of_a_sample_says_so(large, tmp_path):
 
 
 def test_too_few_rows_to_compare_on_are_refused():
-    with pytest.raises(UserError, match=r"--max-rows must be at least 10 for 5 folds, or 0 for all; got 9"):
+    with pytest.raises(UserError, match=r"`max_rows` must be at least 10 for 5 folds, or 0 for all; got 9"):
         lacunar.compare(FRAME, max_rows=9)
     with pytest.raises(UserError, match="120 rows, 60 of them different, are too few for 31 folds"):
         lacunar.compare(pd.concat([FRAME, FRAME]), folds=31)

@@ -347,7 +347,7 @@ def test_predictions_with_probabilities_and_columns(table, tmp_path, capsys):
     assert main(["predict", model, table, "--append"]) == 0
     assert pd.read_csv(io.StringIO(capsys.readouterr().out)).columns.tolist() == [*FRAME, "outcome_predicted"]
     assert main(["predict", model, table, "--interval"]) == 1
-    assert "--proba gives probabilities" in capsys.readouterr().err
+    assert "(--proba) gives probabilities" in capsys.readouterr().err
 
 
 def test_intervals(tmp_path, capsys):

@@ -278,5 +278,5 @@ def test_words_for_missing_in_arrays():
 
 
 def test_words_for_a_column_that_is_not_there():
-    with pytest.raises(UserError, match=r"--na-values 'c': no such column"):
+    with pytest.raises(UserError, match="na_values='c': no such column"):
         lacunar.compare(FRAME, "y", na_values={"c": 9})

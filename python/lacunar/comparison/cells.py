@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,33 @@ class UserError(ValueError):
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
         self.code = code
+
+
+_WORDS = "classification|regression|dmy|mdy|skip|cut|balanced-error|log-loss|lacunar"
+_OPTION = re.compile(rf"(?<![\w'\"-])--(no-)?([a-z]+(?:-[a-z]+)*)(?: ('[^']*'|\d+|[.,](?= )|[A-Z]+\b|(?:{_WORDS})\b))?")
+
+
+def as_keywords(text: str) -> str:
+    """A message whose options of the shell are written as keywords of Python; one that names both is returned unchanged."""
+    return text if "in Python" in text else _OPTION.sub(_as_keyword, text)
+
+
+def _as_keyword(found: re.Match[str]) -> str:
+    negated, name, value = found[1], found[2].replace("-", "_"), found[3]
+    if negated:
+        return f"{name}=False"
+    if value is None:
+        return f"`{name}`"
+    return f"{name}={value}" if value[0] == "'" or value.isdigit() or value.isupper() else f"{name}={value!r}"
+
+
+@contextmanager
+def with_keywords() -> Iterator[None]:
+    """UserErrors from within as a caller in Python reads them."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(as_keywords(str(error)), error.code) from None
 
 
 def pandas_module() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from lacunar.comparison.cells import UserError, counted, listed, pandas_module, visible
+from lacunar.comparison.cells import UserError, as_keywords, counted, listed, pandas_module, visible, with_keywords
 from lacunar.comparison.learners import Learner
 from lacunar.comparison.metrics import Metric
 from lacunar.comparison.model import TableModel
@@ -79,6 +80,7 @@ class Comparison:
     time_limit: float | None = None
     interrupted: bool = False
     stopped: bool = False  # by the time limit, before all splits were done
+    in_python: bool = False  # sentences name keywords of `lacunar.compare`, not options of the shell
 
     @property
     def learners(self) -> list[Learner]:
@@ -168,7 +170,10 @@ class Comparison:
         best = "lowest" if self.metric.lower else "highest"
         best = "nothing to compare with" if self.undecided() else best
         marks = {"best": best, "tied": "not distinguishable", "open": "too few splits to tell"}
-        return score.cut or marks.get(score.mark, "")
+        return self._in_words(score.cut or marks.get(score.mark, ""))
+
+    def _in_words(self, text: str) -> str:
+        return as_keywords(text) if self.in_python else text
 
     @property
     def best(self) -> int:
@@ -183,15 +188,17 @@ class Comparison:
     @cached_property
     def best_model_(self) -> TableModel:
         """The best learner fitted to all rows. Raises UserError where nothing but a constant finished."""
-        why = self.undecided()
-        if why:
-            raise UserError(f"there is no best learner: {why[0].lower()}{why[1:]}")
-        return TableModel.of(self.learners[self.best], self.problem, self.seed)
+        with with_keywords() if self.in_python else nullcontext():
+            why = self.undecided()
+            if why:
+                raise UserError(f"there is no best learner: {why[0].lower()}{why[1:]}")
+            return TableModel.of(self.learners[self.best], self.problem, self.seed)
 
     @property
     def warnings(self) -> list[str]:
         """What was read and decided that an analyst would look at, each with its remedy."""
-        return [note.removeprefix("Warning: ") for note in self.problem.notes if note.startswith("Warning: ")]
+        notes = [note for note in self.problem.notes if note.startswith("Warning: ")]
+        return [self._in_words(note.removeprefix("Warning: ")) for note in notes]
 
     @property
     def caveats(self) -> list[str]:
@@ -200,12 +207,13 @@ class Comparison:
         """
         scores = self.scores()
         loose = [score for score in scores if score.unconverged]
-        return [
+        lines = [
             *self._sampled(), *self._ended_early(scores), *self._left_out(),
             *(line for rival in self.rivals for line in rival.time_limit_reached()),
             *(f"{score.learner.name} did not converge in {counted(score.unconverged, 'fit')}." for score in loose),
             *self._about_classes(scores),
         ]  # fmt: skip
+        return [self._in_words(line) for line in lines]
 
     def _sampled(self) -> list[str]:
         n = len(self.problem.y)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TASKS = ("classification", "regression")
-_ANSWERS = {  # the option at the shell, what it gives, and of which task
-    "predict_proba": ("--proba", "probabilities", "classification"),
-    "predict_interval": ("--interval", "intervals", "regression"),
+_ANSWERS = {  # the method and the option at the shell, what they give, and of which task
+    "predict_proba": ("predict_proba (--proba)", "probabilities", "classification"),
+    "predict_interval": ("predict_interval (--interval)", "intervals", "regression"),
 }
 
 
@@ -175,11 +175,11 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         option, what, task = _ANSWERS.get(verb, (verb, verb, self.task_))
         target = cut(self.target_)
         if task != self.task_ == "classification":
-            return f"{option}: the model predicts classes of {target!r}, and {what} are of numbers. --proba gives probabilities of the classes."
+            return f"{option}: the model predicts classes of {target!r}, and {what} are of numbers. predict_proba (--proba) gives probabilities of the classes."
         if task != self.task_:
-            return f"{option}: the model predicts numbers, {target!r}, and {what} are of classes. --interval gives the ends of an interval."
+            return f"{option}: the model predicts numbers, {target!r}, and {what} are of classes. predict_interval (--interval) gives the ends of an interval."
         name = getattr(self, "learner_", None) or type(self.estimator).__name__
-        return f"{option}: {name} gives no {what}. Fit a model with --learner lacunar, which does."
+        return f"{option}: {name} gives no {what}. Fit the learner lacunar, which does."
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not fit together."""

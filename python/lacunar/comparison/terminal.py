@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, validate_params
 
 from lacunar._random import fixed_seed
-from lacunar.comparison.cells import UserError, counted, cut, visible
+from lacunar.comparison.cells import UserError, as_keywords, counted, cut, visible, with_keywords
 from lacunar.comparison.comparison import Comparison
 from lacunar.comparison.learners import Learner, learner_named, learners, of_the_user
 from lacunar.comparison.problem import Problem, load_problem
@@ -145,14 +145,17 @@ def compare(
     """
     started = perf_counter()
     only = names_of(learner, "learner")
-    problem = load_problem(data, target, task, drop=drop, use=use, groups=groups, time=time, **how)
-    if verbose:
-        for line in about(problem):
-            print(visible(line), file=sys.stderr)
-    return run(
-        problem, folds=folds, repeats=repeats, seed=fixed_seed(random_state), n_jobs=n_jobs, metric=metric,
-        time_limit=time_limit or None, fit_limit=fit_limit or None, max_rows=max_rows, only=only, own=learners, quiet=not verbose, started=started,
-    )  # fmt: skip
+    with with_keywords():
+        problem = load_problem(data, target, task, drop=drop, use=use, groups=groups, time=time, **how)
+        if verbose:
+            for line in about(problem):
+                print(visible(as_keywords(line)), file=sys.stderr)
+        comparison = run(
+            problem, folds=folds, repeats=repeats, seed=fixed_seed(random_state), n_jobs=n_jobs, metric=metric,
+            time_limit=time_limit or None, fit_limit=fit_limit or None, max_rows=max_rows, only=only, own=learners, quiet=not verbose, started=started,
+        )  # fmt: skip
+    comparison.in_python = True
+    return comparison
 
 
 def names_of(names: Any, argument: str) -> tuple[str, ...]:
