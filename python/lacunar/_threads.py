@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+import sys
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -32,9 +33,14 @@ def thread_count(n_jobs: int | None) -> int:
     return number if number > 0 else max(available_cpus() + 1 + number, 1)
 
 
-@cache
-def _pools(api: str) -> Any:
+@lru_cache(maxsize=2)
+def _pools(api: str, n_modules: int) -> Any:
     return ThreadpoolController().select(user_api=api)
+
+
+def _one_thread(api: str) -> Any:
+    """A context with the libraries of this process on one thread; those that came with a module since are looked up anew."""
+    return _pools(api, len(sys.modules)).limit(limits=1)
 
 
 def one_blas_thread() -> Any:
@@ -44,9 +50,9 @@ def one_blas_thread() -> Any:
     matrix of 455 x 455 then takes two hundred times as long to decompose as on one thread. Threads of ours enter it each for
     itself, for a BLAS whose setting is one of the thread.
     """
-    return _pools("blas").limit(limits=1)
+    return _one_thread("blas")
 
 
 def one_openmp_thread() -> Any:
     """A context with OpenMP on one thread: sums of gradient boosting then do not depend on the machine."""
-    return _pools("openmp").limit(limits=1)
+    return _one_thread("openmp")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from lacunar import _threads
 from lacunar._threads import available_cpus, one_blas_thread, thread_count
 from lacunar.karma import KarmaRegressorCV
 from lacunar.kernels import karma_kernel
@@ -113,6 +114,21 @@ def test_blas_gets_its_threads_back():
         with pytest.raises(KeyError), one_blas_thread():
             raise KeyError
         assert _blas_threads() == {2}
+
+
+def test_libraries_that_come_later_are_limited(monkeypatch):
+    """An OpenMP of LightGBM, say, which is imported after a first fit."""
+    looked_up, look_up = [], _threads.ThreadpoolController
+    monkeypatch.setattr(_threads, "ThreadpoolController", lambda: looked_up.append(1) or look_up())
+    _threads._pools.cache_clear()
+    for _ in range(2):
+        with one_blas_thread():
+            pass
+    assert len(looked_up) == 1
+    monkeypatch.setitem(sys.modules, "a_module_that_came_later", sys)
+    with one_blas_thread():
+        pass
+    assert len(looked_up) == 2
 
 
 @pytest.mark.parametrize("n_jobs", [2, 5])
