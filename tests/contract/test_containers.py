@@ -442,6 +442,22 @@ class ArrowStream:
         return FRAME.__arrow_c_stream__(requested_schema)
 
 
+@pytest.mark.parametrize("learner", [KarmaRegressor(), LacunarRegressor(members=["linear"])])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame({"x0": [[1.0], [2.0]]}),
+        pa.table({"x0": [{"z": 1.0}, {"z": 2.0}]}),
+        pa.table({"x0": [[1.0], [2.0]]}),
+        pd.DataFrame({"x0": [[1.0], [2.0]]}),
+    ],
+    ids=["lists of polars", "structs of Arrow", "lists of Arrow", "lists"],
+)
+def test_cells_of_several_values_are_refused_without_a_remedy_that_fails(learner, table):
+    with pytest.raises(TypeError, match=r"column '?x0'?.* Make columns of it, or leave it out\.$"):
+        learner.fit(table, [0.0, 1.0])
+
+
 FRAME = pandas(list(np.eye(3)))
 NO_TABLES = {
     "one-dimensional": (np.ones(3), r"two-dimensional \(rows, columns\); got shape \(3,\)\. Reshape your data"),

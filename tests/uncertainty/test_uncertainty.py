@@ -146,6 +146,40 @@ def test_text_of_any_frame_reaches_the_estimator(kind):
     np.testing.assert_array_equal(model.fit(foreign, y).predict_interval(foreign), expected)
 
 
+def mixed_frame(pandas):
+    """Rows with a column of text, which the target follows."""
+    rng = np.random.default_rng(2)
+    frame = pandas.DataFrame({"a": rng.normal(size=60), "k": rng.choice(["u", "v"], 60)})
+    return frame, frame["a"] + (frame["k"] == "u") + 0.1 * rng.normal(size=60)
+
+
+@pytest.mark.parametrize("kind", ["objects", "masked", "text", "list"])
+def test_text_in_arrays_reaches_the_estimator(kind):
+    frame, y = mixed_frame(pytest.importorskip("pandas"))
+    cells = frame.to_numpy(dtype=object)
+    hidden = np.ma.masked_array(np.where(np.eye(60, 2), "none", cells), np.eye(60, 2))
+    forms = {"objects": cells, "masked": hidden, "text": cells.astype(str), "list": cells.tolist()}
+    inside = LacunarRegressor(members=["linear"], cv=2, random_state=0)
+    model = MaskConformalRegressor(inside, cv=2).fit(forms[kind], y)
+    expected = inside.fit(forms[kind], y).predict(forms[kind])
+    np.testing.assert_array_equal(model.predict(forms[kind]), expected)
+    bands = model.predict_interval(forms[kind])
+    assert np.mean((bands[:, 0] <= y) & (y <= bands[:, 1])) > 0.85
+    labels = np.where(y > 0, "high", "low")
+    sets = MaskConformalClassifier(LacunarClassifier(members=["logistic"], cv=2), cv=2).fit(forms[kind], labels)
+    assert np.mean(sets.predict(forms[kind]) == labels) > 0.9
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.filterwarnings("error")
+def test_a_frame_whose_text_is_missing_keeps_its_names(library):
+    pandas, library = pytest.importorskip("pandas"), pytest.importorskip(library)
+    frame, y = mixed_frame(pandas)
+    model = MaskConformalRegressor(LacunarRegressor(members=["linear"], cv=2, random_state=0), cv=2).fit(frame, y)
+    lacking = library.DataFrame({"k": [None, None], "a": [0.5, -1.0]})
+    np.testing.assert_array_equal(model.predict(lacking), model.estimator_.predict(lacking))
+
+
 def test_trees_draw_from_low_rank_too():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 120)) + 0.1 * rng.normal(size=(200, 120))

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.observed.numbers import is_missing
+from lacunar.observed.numbers import NESTED, is_missing
 from lacunar.observed.rules import Items, Rule, Word, check_parts
 
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "none", "?", "."})  # in any case
@@ -116,9 +116,7 @@ def _plain(cell: Any, row: int, name: Any) -> Any:
     if cell is np.ma.masked:
         return None
     if isinstance(cell, list | tuple | dict | set | np.ndarray):
-        raise TypeError(
-            f"column {name!r} must hold numbers, text or dates; got {cell!r} in row {row}. Make columns of it, or leave it out."
-        )
+        raise TypeError(f"column {name!r} must hold numbers, text or dates; got {cell!r} in row {row}. {NESTED}")
     if isinstance(cell, bytes | bytearray):
         return _decoded(bytes(cell), row, name)
     if isinstance(cell, Decimal):

@@ -24,6 +24,9 @@ ENCODE = (
     "lacunar.LacunarClassifier and LacunarRegressor read them as they are."
 )
 
+# What nothing reads, in a column whose cells hold several values each.
+NESTED = "Make columns of it, or leave it out."
+
 # What float() reads, and NumPy reads alike.
 _READ = (type(None), bool, int, float, str, bytes, Decimal, Fraction, np.bool_, np.integer, np.floating)
 # What NumPy makes numbers of without a word; its durations are a kind of its integers.
@@ -76,7 +79,8 @@ def refuse_other_kinds(dtype: Any, name: str = "X") -> None:
 
 def refuse_column(name: Any, dtype: Any) -> NoReturn:
     """A column of a frame whose type says that it holds no numbers."""
-    raise TypeError(f"every column must be numeric or boolean; column {name!r} is {dtype}. {ENCODE}")
+    remedy = NESTED if str(dtype).lower().startswith(("struct", "list", "array", "map")) else ENCODE
+    raise TypeError(f"every column must be numeric or boolean; column {name!r} is {dtype}. {remedy}")
 
 
 def numbers_of(values: NDArray[Any], place: Place = _OF_X) -> NDArray[Any]:
@@ -127,9 +131,10 @@ def _refuse_first(cells: NDArray[np.object_], place: Place) -> NoReturn:
             ) from None
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
+            remedy = NESTED if isinstance(cell, np.ndarray | list | tuple | dict) else place.remedy
             raise kind(
                 f"{place.argument} must hold numbers; got {repr(cell)[:_SHOWN]} in {place.of(at)} "
-                f"({str(error)[: _SHOWN * 2]}). {place.remedy}"
+                f"({str(error)[: _SHOWN * 2]}). {remedy}"
             ) from None
     raise RuntimeError(f"{place.argument} must not change while it is read; it did. Pass a copy.")
 

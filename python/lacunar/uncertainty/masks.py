@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import narwhals.stable.v1 as nw
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -23,6 +25,7 @@ from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_array, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
+from lacunar.observed.numbers import numbers_of
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, trial_rows
 from lacunar.uncertainty.conformal import ConformalScores, rows_needed
 
@@ -31,17 +34,20 @@ _LARGEST_SHARE = 0.9  # of the entries that a copy hides
 
 
 def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """X as an array with NaN, or as the frame it is where columns are not numbers; its width and names are checked."""
-    X = _in_pandas(columns_by_name(estimator, X, reset=reset))
-    if hasattr(X, "columns") and hasattr(X, "isna") and not all(dtype.kind in "biuf" for dtype in X.dtypes):
+    """X as an array with NaN, or as a frame of pandas where columns are not numbers, or where the model inside knows
+    columns by name; its width and names are checked.
+    """
+    named = not reset and hasattr(estimator.estimator_, "feature_names_in_")
+    X = _text_in_pandas(_in_pandas(columns_by_name(estimator, X, reset=reset), always=named))
+    if hasattr(X, "columns") and hasattr(X, "isna") and (named or any(dtype.kind not in "biuf" for dtype in X.dtypes)):
         _check_feature_names(estimator, X, reset=reset)
         _check_n_features(estimator, X, reset=reset)
         return X
     return validate_X(estimator, X, reset=reset).to_dense().astype(np.float64)
 
 
-def _in_pandas(X: Any) -> Any:
-    """A frame of polars or Arrow with columns of text, dates or categories as one of pandas; all else as it is.
+def _in_pandas(X: Any, always: bool) -> Any:
+    """A frame of polars or Arrow with columns of text, dates or categories, or any, as one of pandas; all else as it is.
 
     Dictionaries of Arrow alone do not count: they may hold numbers.
     """
@@ -49,7 +55,25 @@ def _in_pandas(X: Any) -> Any:
     if not isinstance(frame, nw.DataFrame) or hasattr(X, "isna"):
         return X
     no_numbers = {nw.String, nw.Date, nw.Datetime} | ({nw.Categorical, nw.Enum} if hasattr(X, "to_arrow") else set())
-    return frame.to_pandas() if any(dtype.base_type() in no_numbers for dtype in frame.schema.values()) else X
+    other = always or any(dtype.base_type() in no_numbers for dtype in frame.schema.values())
+    return frame.to_pandas() if other else X
+
+
+def _text_in_pandas(X: Any) -> Any:
+    """An array (n, d) with cells that are no numbers as a frame of pandas; all else as it is."""
+    if hasattr(X, "columns") or sp.issparse(X) or isinstance(X, Observed):
+        return X
+    array = as_array(X)
+    if array.ndim != 2 or array.dtype.kind not in "OUST":
+        return X
+    try:
+        numbers_of(array)
+    except (TypeError, ValueError):
+        with suppress(ImportError):  # the array is refused below
+            import pandas as pd
+
+            return pd.DataFrame(array)
+    return X
 
 
 def count_missing(rows: Any) -> Floats:
