@@ -1,6 +1,7 @@
 """The time limit of the one learner: members are shortened rather than left out, the limit is used, and what it cost is said. The clock moves by work alone."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,7 @@ def fitted(kind, n, limit, clock, **more):
 @pytest.mark.parametrize("limit", [6.0, 20.0])
 @pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
 def test_the_limit_is_used_and_kept_and_no_member_is_left_out(kind, limit, monkeypatch):
+    monkeypatch.setattr(base, "_AMPLE", np.inf)
     clock = WorkClock(monkeypatch, slowness=5.0)
     model, seconds, score, said = fitted(kind, 3500, limit, clock)
     assert 0.7 * limit <= seconds <= 1.1 * limit
@@ -144,6 +146,21 @@ def test_an_ample_limit_is_told_by_numbers_and_not_by_the_clock(monkeypatch):
     np.testing.assert_array_equal(limited.out_of_fold_, free.out_of_fold_)
 
 
+@pytest.mark.parametrize(("n", "d", "classes", "least", "most"), [(720, 68, 10, 2.0, 4.0), (5000, 20, 2, 3.0, 8.0)])
+def test_expected_seconds_are_near_what_fits_take(n, d, classes, least, most):
+    """3 and 4 s on one core of 2024. Half of the limit that `compare` begins with is ample for the first, which is its embedded table."""
+    codes = np.arange(n) % classes
+    training = replace(
+        training_of(codes, np.array_split(np.arange(n), 3)),
+        view=views.View(np.zeros((n, d)), np.zeros((n, d))),
+        n_classes=classes,
+        posterior=object(),
+    )
+    expected = LacunarClassifier()._expected_seconds(training)
+    assert least <= expected <= most
+    assert n > 1000 or base._AMPLE * expected <= 6.0
+
+
 def test_em_of_limits_between_two_powers_of_two_is_the_same():
     budgets = [LacunarRegressor(time_limit=limit)._em_budget(100_000, 200) for limit in (8.0, 9.3, 15.9, 16.1)]
     assert budgets[0] == budgets[1] == budgets[2] != budgets[3]
@@ -151,6 +168,7 @@ def test_em_of_limits_between_two_powers_of_two_is_the_same():
 
 
 def test_what_is_shortened_is_said_as_it_happens(monkeypatch, caplog):
+    monkeypatch.setattr(base, "_AMPLE", np.inf)
     clock = WorkClock(monkeypatch, slowness=5.0)
     with caplog.at_level("INFO", logger="lacunar"):
         model, _, _, _ = fitted(LacunarRegressor, 2500, 10.0, clock, verbose=1)

@@ -65,7 +65,7 @@ _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the lo
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
 _AFTER_SHARE = 0.08  # of a time limit, for what rows leave open
 _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
-_AMPLE = 4.0  # times the seconds that members are expected to take, from which a time limit limits nothing
+_AMPLE = 1.5  # times the seconds that members take at most, roughly, from which a time limit limits nothing
 # Copies of training rows settle the order in which entries are measured.
 _FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 300, 60_000, 3
 _SETTLED_TERMS = 3_000_000  # of entries for every pair of classes
@@ -708,7 +708,7 @@ class LacunarBase(Explains, TakesMissing):
         return reads
 
     def _expected_seconds(self, training: TrainingSet) -> float:
-        """What the members take, roughly, by numbers alone and not by the clock."""
+        """What the members take at most, roughly, by numbers alone and not by the clock."""
         names = [name for name in self._names() if self._suits(name, training)]
         targets = 1 if training.n_classes else training.Y.shape[1]
         times = targets * max(len(training.cuts) / _FOLDS, 1.0)

@@ -166,9 +166,9 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
     for fewer trees, iterations, landmarks, penalties or rows; a member for which nothing is left is
-    left out, but one is always trained. A warning and `report_` say what was shortened. A limit of
-    four times what members are expected to take, by the size of the table, limits nothing: answers
-    then are those without one.
+    left out, but one is always trained. A warning and `report_` say what was shortened. A limit
+    half again as long as members take at most on a core of today, by the size of the table, limits
+    nothing: answers are those without one, and a slower or busy machine may exceed it.
     `memory_limit`: of more rows than fit members learn from a sample, and a warning says of how
     many.
 

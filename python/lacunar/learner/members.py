@@ -27,7 +27,7 @@ from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import COMPLETED, KernelSelection
 from lacunar.kernels import RadialForm
 from lacunar.learner.folds import even_folds
-from lacunar.learner.trees import BoostingMember, ForestMember, all_chances, log_chances
+from lacunar.learner.trees import BoostingMember, ForestMember, all_chances, log_chances, seconds_of_boosting
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
 from lacunar.lowrank.ridge import fold_ridge
@@ -336,7 +336,7 @@ class MemberKind(NamedTuple):
     for_numbers: bool
     share: float  # of a time limit, beside those of other members; small ones begin
     rows_before: float  # rows that a fit takes as long for as for what does not depend on their number
-    seconds: Callable[[TrainingSet], float]  # roughly
+    seconds: Callable[[TrainingSet], float]  # at most, roughly: of one target, in three folds, if nothing stops early
     takes_part: Callable[[TrainingSet], bool] = lambda training: True
     # Rows of a large table that it learns from; without a function it learns from all of them, by `cuts`.
     most_rows: Callable[[TrainingSet], int] | None = None
@@ -351,8 +351,12 @@ def _entries(training: TrainingSet) -> float:
     return float(training.view.Z.size)
 
 
-def _of_trees(training: TrainingSet) -> float:
-    return 0.3 + 3e-5 * _entries(training)
+def _of_kernels(training: TrainingSet) -> float:
+    return 0.05 + 1e-3 * min(training.n, _ROWS_IN_FULL) + 1e-4 * training.n
+
+
+def _of_forest(training: TrainingSet) -> float:
+    return 0.1 + 5e-6 * _entries(training)
 
 
 # In the order in which they are worth their time.
@@ -366,12 +370,12 @@ MEMBERS: dict[str, MemberKind] = {
             most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False,
         ),
         MemberKind(
-            KernelMember, True, True, 5.0, 0, lambda t: 0.2 + 1e-3 * min(t.n, 3000) + 3e-4 * t.n,
+            KernelMember, True, True, 5.0, 0, _of_kernels,
             most_rows=lambda t: ROWS_OF_KERNELS, for_large=lambda t: t.view.latent is not None,
         ),
-        MemberKind(BoostingMember, True, True, 6.0, 1000, lambda t: _of_trees(t) * max(t.n_classes, 3) / 3),
+        MemberKind(BoostingMember, True, True, 6.0, 1000, seconds_of_boosting),
         MemberKind(
-            ForestMember, True, True, 2.0, 300, lambda t: _of_trees(t) * 0.5, most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False
+            ForestMember, True, True, 2.0, 300, _of_forest, most_rows=lambda t: _ROWS_OF_OTHERS, for_large=lambda t: False
         ),
     )
 }  # fmt: skip
