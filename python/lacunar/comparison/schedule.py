@@ -158,7 +158,8 @@ def _too_few_numbers(problem: Problem, learner: Learner) -> str:
 class Schedule:
     """The fits of a comparison, split by split. Before each, the dearest learners leave until the folds of the others fit into the time left.
 
-    Learners with a time limit of their own come last in a split, and are told to take their share of what the others leave.
+    Learners with a time limit of their own are told to take their share of what the others leave. They come last in the first split, which shows what the
+    others cost, and are the first of later ones, so that the others are fitted beside them where there are processes.
     """
 
     comparison: Comparison
@@ -204,9 +205,12 @@ class Schedule:
             self._leave_out(self.comparison.folds)
 
     def _fit_split(self, split: int) -> None:
-        """Learners that obey come last: others leave before for whose folds there is no time, so that what they leave is known."""
+        """Learners that obey come last in the first split: others leave before for whose folds there is no time, so that what they leave is known."""
+        if split:
+            self._fit_some(sorted(self._going(), key=self._obeys, reverse=True), split)
+            return
         self._fit_some([rival for rival in self._going() if not self._obeys(rival)], split)
-        self._leave_out(self.comparison.folds - split - 1)
+        self._leave_out(self.comparison.folds - 1)
         self._fit_some([rival for rival in self._going() if self._obeys(rival)], split)
 
     def _fit_some(self, rivals: list[Rival], split: int) -> None:
@@ -232,19 +236,20 @@ class Schedule:
         """Arguments of `one_run`."""
         k = self.comparison.rivals.index(rival)
         if self._obeys(rival):
-            rival.time_limit = self._own_time_limit(rival, max(self.comparison.folds - split, 1))
+            folds_left = max(self.comparison.folds - split, 1)
+            rival.time_limit = self._own_time_limit(rival, folds_left, folds_left if split else folds_left - 1)
         if self.on_start is not None and self.n_jobs == 1:
             self.on_start(k, split)
         comparison, until = self.comparison, time() + self._seconds_left()
         return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.time_limit, until
 
-    def _own_time_limit(self, rival: Rival, folds_left: int) -> float:
+    def _own_time_limit(self, rival: Rival, folds_left: int, folds_of_others: int) -> float:
         """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before.
 
         In steps of a factor of two, so that a few seconds more or less do not change what it learns.
         """
         others = [x for x in self._going() if not self._obeys(x)]
-        free = self._seconds_left() - _MARGIN * (folds_left - 1) * self._span(others)
+        free = self._seconds_left() - _MARGIN * folds_of_others * self._span(others)
         share = free / folds_left / sum(map(self._obeys, self._going()))
         share = share if self.fit_limit is None else min(share, self.fit_limit)
         most = rival.time_limit or rival.learner.seconds or _OWN_SHARE * share
