@@ -15,7 +15,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from lacunar.cli import main
-from lacunar.comparison import Learner, compare, evaluate, learners, load_problem, print_table, write_report
+from lacunar.comparison import Learner, compare, evaluate, learners, load_problem, print_table, report, write_report
 from lacunar.comparison.comparison import half_width
 from lacunar.comparison.report import importance, of_classes, of_missing, page, svg_of
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
@@ -298,6 +298,25 @@ def test_all_columns_are_ranked_where_there_is_time():
     ranked = importance(found)
     assert ranked["column"] == list(found.problem.frame.columns)
     assert ranked["column"][int(np.argmax(ranked["value"]))] == "c63"
+
+
+def test_rows_that_a_change_leaves_as_they_were_are_not_predicted_again(monkeypatch):
+    fitted_losses, rows = report._fitted_losses, []
+
+    def counted(*args):
+        losses = fitted_losses(*args)
+        return lambda frame, y: (rows.append(len(frame)), losses(frame, y))[1]
+
+    monkeypatch.setattr(report, "_fitted_losses", counted)
+    found = wide(6)
+    ranked, of_changed = importance(found), sum(rows)
+    rows.clear()
+    every = property(lambda table: np.ones(len(table.frame), dtype=bool), lambda table, changed: None)
+    monkeypatch.setattr(report._ChangeableFrame, "changed", every, raising=False)
+    twin = importance(found)
+    assert 2 * of_changed < 1.3 * sum(rows)
+    for name, column in ranked.items():
+        np.testing.assert_array_equal(column, twin[name])
 
 
 def test_without_time_the_columns_that_go_most_with_the_target_are_looked_at(monkeypatch):

@@ -344,15 +344,23 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     rows = test[:_ROWS]
     row_losses, y = _fitted_losses(comparison, train), comparison.problem.y[rows]
     frame = comparison.problem.frame.iloc[rows].reset_index(drop=True)
+    before = row_losses(frame, y)
 
     def losses(tables: Iterable[_ChangeableFrame]) -> list[float]:
-        frames = [table.frame for table in tables]
-        stacked = pandas_module().concat(frames, ignore_index=True)
-        return list(row_losses(stacked, np.tile(y, len(frames))).reshape(len(frames), -1).mean(axis=1))
+        """The mean losses of tables; of rows that are as they were no more is predicted."""
+        changed = [(table.frame.loc[table.changed], np.flatnonzero(table.changed)) for table in tables]
+        after = np.tile(before, (len(changed), 1))
+        if any(len(places) for _, places in changed):
+            stacked = pandas_module().concat([rows for rows, _ in changed], ignore_index=True)
+            numbers = np.repeat(np.arange(len(changed)), [len(places) for _, places in changed])
+            places = np.concatenate([places for _, places in changed])
+            after[numbers, places] = row_losses(stacked, y[places])
+        return list(after.mean(axis=1))
 
     names, rng = [str(name) for name in frame.columns], generator(comparison.seed)
     order = strongest_first(comparison.problem, train[:: -(-len(train) // _SCREENED_ROWS)])
-    return permutation_importance(names, _ChangeableFrame(frame), losses, _REPEATS, rng, order=order, seconds=_SECONDS)
+    table = _ChangeableFrame(frame, np.zeros(len(frame), dtype=bool))
+    return permutation_importance(names, table, losses, _REPEATS, rng, order=order, seconds=_SECONDS)
 
 
 def strongest_first(problem: Problem, rows: NDArray[np.intp]) -> list[int]:
@@ -369,26 +377,28 @@ def strongest_first(problem: Problem, rows: NDArray[np.intp]) -> list[int]:
 
 
 class _ChangeableFrame:
-    """A frame, where entries that are to be shown are drawn out of their column."""
+    """A frame, where entries that are to be shown are drawn out of their column, and which of its rows are changed."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self.frame = frame
+    def __init__(self, frame: pd.DataFrame, changed: NDArray[np.bool_]) -> None:
+        self.frame, self.changed = frame, changed
 
     def missing(self, column: int) -> NDArray[np.bool_]:
         return np.asarray(self.frame.iloc[:, column].isna())
 
-    def _with_column(self, column: int, values: pd.Series[Any]) -> _ChangeableFrame:
-        return _ChangeableFrame(self.frame.assign(**{str(self.frame.columns[column]): values}))
+    def _with_column(self, column: int, values: pd.Series[Any], changed: NDArray[np.bool_]) -> _ChangeableFrame:
+        return _ChangeableFrame(self.frame.assign(**{str(self.frame.columns[column]): values}), changed)
 
     def with_values(self, column: int, rows: NDArray[np.intp], sources: NDArray[np.intp]) -> _ChangeableFrame:
-        values = self.frame.iloc[:, column].copy()
-        values.iloc[rows] = values.iloc[sources].to_numpy()
-        return self._with_column(column, values)
+        values, changed = self.frame.iloc[:, column].copy(), np.zeros(len(self.frame), dtype=bool)
+        before, after = values.iloc[rows].to_numpy(), values.iloc[sources].to_numpy()
+        values.iloc[rows], changed[rows] = after, before != after
+        return self._with_column(column, values, changed)
 
     def with_mask(self, column: int, shown: NDArray[np.intp], hidden: NDArray[np.intp], rng: Any) -> _ChangeableFrame:
         values = self.frame.iloc[:, column].copy()
         values.iloc[shown] = values.iloc[rng.choice(np.flatnonzero(values.notna()), len(shown))].to_numpy()
-        return self._with_column(column, values.mask(np.isin(np.arange(len(values)), hidden)))
+        values = values.mask(np.isin(np.arange(len(values)), hidden))
+        return self._with_column(column, values, np.asarray(values.isna()) != self.missing(column))
 
 
 def _fitted_losses(
