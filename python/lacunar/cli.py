@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from lacunar.comparison import Comparison, Learner, Problem, Table, TableModel
 
+    _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
 INTERRUPTED = 130
 _EXIT = "exit status: 0 done, 1 could not (the message says why), 2 wrong usage, 130 interrupted"
 
@@ -32,6 +34,24 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="lacunar", description="Learn from tables with missing entries.", epilog=_EXIT)
     top.add_argument("--version", action="version", version=f"lacunar {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add = (_add_compare, _add_fit, _add_predict, _add_impute)
+    compare, fit, predict, impute = (add_command(commands) for add_command in add)
+    for command in (compare, fit):
+        _learning_options(command)
+    for command in (compare, fit, impute):
+        command.add_argument("--seed", type=_at_least(0, 2**32 - 1), default=0)
+    for command in (compare, fit, predict, impute):
+        _reading_options(command)
+        command.add_argument("--quiet", action="store_true", help="results and errors only")
+    commands.add_parser("config", help="versions, compiler, threads: what a bug report needs")
+    completion = commands.add_parser("completion", help="a script that lets a shell complete words")
+    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
+    for command in commands.choices.values():
+        command.epilog = _EXIT
+    return top
+
+
+def _add_compare(commands: _Commands) -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="which learner predicts a column best, with a report")
     compare.add_argument("table", nargs="?", help=f"{_FILES}; default: an embedded table")
     compare.add_argument("--json", action="store_true", help="print the table as JSON, for programs")
@@ -51,6 +71,10 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument("--max-rows", type=_at_least(0), metavar="N", help=rows)
     compare.add_argument("--n-jobs", type=int, default=1, help="processes, -1 for all; fits then slow each other down")
     _repeatable(compare, "--learner", "NAME", "only this one, as the table prints it")
+    return compare
+
+
+def _add_fit(commands: _Commands) -> argparse.ArgumentParser:
     fit = commands.add_parser("fit", help="fit a learner to a table and keep it in a file")
     fit.add_argument("table", help=_FILES)
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
@@ -59,6 +83,10 @@ def parser() -> argparse.ArgumentParser:
     )
     fit.add_argument("--time-limit", type=_seconds, metavar="SECONDS", help="of the learner lacunar; default: none")
     fit.add_argument("--n-jobs", type=int, metavar="N", help="processors, -1 for all; default: 1")
+    return fit
+
+
+def _add_predict(commands: _Commands) -> argparse.ArgumentParser:
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
     predict.add_argument("model")
     predict.add_argument("table", help=_FILES)
@@ -68,6 +96,10 @@ def parser() -> argparse.ArgumentParser:
     predict.add_argument("--interval", nargs="?", type=float, const=0.9, metavar="LEVEL", help=interval)
     _repeatable(predict, "--keep", "COLUMN", "copy this column of the table; several with commas")
     predict.add_argument("--append", action="store_true", help="copy all columns of the table")
+    return predict
+
+
+def _add_impute(commands: _Commands) -> argparse.ArgumentParser:
     impute = commands.add_parser("impute", help="fill the missing cells of a table")
     impute.add_argument("table", help=_FILES)
     impute.add_argument("--output", required=True, metavar="OUT.csv", help=_WRITTEN)
@@ -78,29 +110,20 @@ def parser() -> argparse.ArgumentParser:
     method = "with --draws: matching (default), or normal draws of numbers"
     impute.add_argument("--method", choices=["pmm", "norm"], default="pmm", help=method)
     impute.add_argument("--n-jobs", type=int, default=1, help="processors, -1 for all")
-    for command in (compare, fit):
-        groups = (
-            "the person, place or batch that a row belongs to: rows of one share a fold, and learners do not see it"
-        )
-        command.add_argument("--groups", metavar="COLUMN", help=groups)
-        time = "numbers or dates: learners are tested on later rows than they learn from"
-        command.add_argument("--time", metavar="COLUMN", help=time)
-        target = "default: a column named target, class, y, label or outcome, or the last"
-        command.add_argument("--target", metavar="COLUMN", help=target)
-        command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
-        _repeatable(command, "--drop", "COLUMN", "leave this column out; several with commas", "--id")
-        _repeatable(command, "--use", "COLUMN", "keep this column although it looks like an identifier")
-    for command in (compare, fit, impute):
-        command.add_argument("--seed", type=_at_least(0, 2**32 - 1), default=0)
-    for command in (compare, fit, predict, impute):
-        _reading_options(command)
-        command.add_argument("--quiet", action="store_true", help="results and errors only")
-    commands.add_parser("config", help="versions, compiler, threads: what a bug report needs")
-    completion = commands.add_parser("completion", help="a script that lets a shell complete words")
-    completion.add_argument("shell", choices=["bash", "zsh", "fish"])
-    for command in commands.choices.values():
-        command.epilog = _EXIT
-    return top
+    return impute
+
+
+def _learning_options(command: argparse.ArgumentParser) -> None:
+    """The target, the columns to learn from, and how rows are related."""
+    groups = "the person, place or batch that a row belongs to: rows of one share a fold, and learners do not see it"
+    command.add_argument("--groups", metavar="COLUMN", help=groups)
+    time = "numbers or dates: learners are tested on later rows than they learn from"
+    command.add_argument("--time", metavar="COLUMN", help=time)
+    target = "default: a column named target, class, y, label or outcome, or the last"
+    command.add_argument("--target", metavar="COLUMN", help=target)
+    command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
+    _repeatable(command, "--drop", "COLUMN", "leave this column out; several with commas", "--id")
+    _repeatable(command, "--use", "COLUMN", "keep this column although it looks like an identifier")
 
 
 _FILES = "CSV or other text, JSON lines, Excel, Parquet, Arrow, ARFF, NPZ or svmlight, also as .gz, .bz2, .xz or .zip; - is standard input"
@@ -132,7 +155,7 @@ def _reading_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--header", action=argparse.BooleanOptionalAction, help=header)
 
 
-def _at_least(low: int, high: float = float("inf")):  # type: ignore[no-untyped-def]
+def _at_least(low: int, high: float = float("inf")) -> Callable[[str], int]:
     def number(text: str) -> int:
         value = int(text)
         if not low <= value <= high:

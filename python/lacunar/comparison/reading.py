@@ -486,7 +486,7 @@ def _read_json(path: Path, source: str, how: How) -> Table:
 def _read_excel(path: Path, source: str, how: How) -> Table:
     pd = pandas_module()
     try:
-        import openpyxl  # noqa: F401
+        import openpyxl  # noqa: F401  # pandas would import it, with an error of its own
     except ImportError:
         raise UserError(f"{source}: reading Excel needs openpyxl: pip install 'lacunar[cli]'") from None
     with pd.ExcelFile(path, engine="openpyxl") as book:

@@ -141,7 +141,7 @@ def _plain(cell: Any, row: int, name: Any) -> Any:
             "of the real and the imaginary parts."
         )
     if isinstance(cell, Number):
-        return int(cell) if isinstance(cell, Integral) else float(cell)  # type: ignore[arg-type]
+        return int(cell) if isinstance(cell, Integral) else float(cell)  # type: ignore[arg-type]  # the numeric tower declares no conversion
     return cell
 
 

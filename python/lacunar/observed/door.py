@@ -249,7 +249,7 @@ def read_X(
         ensure_min_samples=1,
     )
     rows: Any = Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else table
-    return rows  # type: ignore[no-any-return]
+    return rows  # type: ignore[no-any-return]  # scikit-learn has no types
 
 
 def _read_frame(estimator: Any, frame: Any, reset: bool) -> Observed | NDArray[Any]:

@@ -261,7 +261,7 @@ class CalibrationByMissingDisplay(CoverageDisplay):
                 )
 
     @classmethod
-    def from_predictions(  # type: ignore[override]
+    def from_predictions(  # type: ignore[override]  # X comes first here
         cls,
         X: Any,
         y_true: ArrayLike,
