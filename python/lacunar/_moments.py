@@ -22,6 +22,7 @@ class Sums(NamedTuple):
     m: int
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused where it is used
 def moved(sums: Sums, delta: Floats) -> Sums:
     """The same rows with the shift increased by `delta` (d,). Exact; O(d^2)."""
     S, N, A = sums.S, sums.N, sums.A

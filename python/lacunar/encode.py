@@ -37,7 +37,7 @@ from lacunar.observed.cells import (
     value_in,
 )
 from lacunar.observed.contract import check_two_dimensional
-from lacunar.observed.door import as_array, refuse_file
+from lacunar.observed.door import as_array, refuse_empty, refuse_file
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.numbers import as_frame, refuse_other_kinds
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
@@ -445,10 +445,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X = columns_by_name(self, X, reset=reset)
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = nw.from_native(X, eager_only=True)
-            if 0 in frame.shape:
-                raise ValueError(
-                    f"X must have rows and columns; got a frame of shape {frame.shape}. Check how it was made."
-                )
+            refuse_empty(frame.shape)
             categories = [dtype in _CATEGORICAL for dtype in frame.schema.values()]
             columns = columns_of_frame(frame, _cells_of)
             return [_Cells(*column, flag) for column, flag in zip(columns, categories, strict=True)]
@@ -460,6 +457,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "Pass it to the estimator as it is: nothing is left to encode, and a dense copy may not fit in memory."
             )
         array = check_two_dimensional(as_array(X))
+        refuse_empty(array.shape)
         kind = array.dtype.kind
         if kind in "cV":
             refuse_other_kinds(array.dtype)

@@ -18,9 +18,10 @@ from lacunar import (
     Observed,
 )
 from lacunar.completion import KernelFunction, OnlineMatrixClassifier
-from lacunar.lowrank import POPCA
+from lacunar.lowrank import POPCA, SLRMRegressor
 from lacunar.papers.completion import MatrixExponentiatedGradient
 from lacunar.papers.karma import GeomClassifier, PrintedKarmaClassifier, PrintedKarmaRegressor
+from lacunar.papers.slrm import SMPCR
 
 X, Y = problem()
 
@@ -236,6 +237,19 @@ def test_asked_rows(name, size):
     found = clone(OTHERS[name]).run(lambda indices: size * rng.choice([-1.0, 1.0], len(indices)), 100).result()
     for each in (found.components_, found.explained_variance_, found.covariance_, found.noise_variance_):
         assert np.isfinite(each).all()
+
+
+@pytest.mark.parametrize("value", [1e200, 1.7e308])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_one_large_cell_raises_no_warning_of_numpy(value):
+    table, classifier = with_cell(value), LacunarClassifier(members=["logistic"], cv=2).fit(X, Y > 0)
+    assert classifier.predict(table).shape == Y.shape
+    assert np.isfinite(SLRMRegressor(2).fit(table, Y).predict(X)).all()
+    with pytest.raises(ValueError, match="X must hold values whose covariances float64 can hold"):
+        POPCA(2).fit(table)
+    with pytest.raises(ValueError, match="X must hold values whose squares float64 can hold"):
+        SMPCR(2).fit(table, Y)
 
 
 def test_a_table_without_variance():

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from faulty import LEARNERS, answer, problem, quiet
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import make_classification
@@ -398,3 +399,39 @@ def test_several_columns_of_labels_are_refused_with_a_remedy(container):
         ValueError, match=rf"one target a row; got shape \({len(Y)}, 2\). Fit one model for each column"
     ):
         KarmaClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        (["a"] * 8, ValueError, r"sample_weight must hold numbers; got 'a' in row 0 .* Pass a number for every row\."),
+        ([1.0, None] * 4, ValueError, r"sample_weight must be finite; got nan in row 1\. Give the row weight 0"),
+        ([1.0] * 7 + [np.inf], ValueError, r"sample_weight must be finite; got inf in row 7\."),
+        (np.array(["2020-01-01"] * 8, "M8[D]"), TypeError, "sample_weight must be numeric"),
+    ],
+    ids=["text", "None", "infinity", "dates"],
+)
+@pytest.mark.parametrize("model", [KarmaRegressor(), LacunarRegressor(members=["linear"])])
+def test_weights_that_are_no_numbers_are_named(model, weight, error, message):
+    X, y = np.arange(16.0).reshape(8, 2), np.arange(8.0)
+    with pytest.raises(error, match=message):
+        model.fit(X, y, sample_weight=weight)
+    with pytest.raises(error, match=message):
+        model.fit(X, y).score(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("model", [LacunarClassifier(), LacunarRegressor(), TableEncoder()])
+@pytest.mark.parametrize("form", [np.array, pd.DataFrame, sp.csr_array])
+def test_tables_without_rows_or_columns_are_named(model, form):
+    if isinstance(model, TableEncoder) and form is sp.csr_array:
+        pytest.skip("refused whatever its shape")
+    with pytest.raises(ValueError, match=r"0 sample\(s\) .* a minimum of 1 is required"):
+        model.fit(form(np.zeros((0, 3))), [])
+    with pytest.raises(ValueError, match=r"0 feature\(s\) .* a minimum of 1 is required\.|got a table of shape"):
+        model.fit(form(np.zeros((4, 0))), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("model", [MaskConformalClassifier(KarmaClassifier()), MaskConformalRegressor()])
+def test_wrappers_say_that_they_need_a_target(model):
+    with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None\. Pass one"):
+        model.fit(np.eye(8), None)

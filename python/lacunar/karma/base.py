@@ -30,7 +30,7 @@ from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import FileScoreMixin, TakesMissing, check_sum_of_weights, refuse_masked
+from lacunar.observed.door import FileScoreMixin, TakesMissing, check_sum_of_weights, read_weights
 from lacunar.observed.rules import (
     COLUMNS,
     COUNT,
@@ -62,8 +62,8 @@ def row_weights(sample_weight: ArrayLike | None, X: Observed | Floats) -> Floats
     """Weights (n,) as float64, refused when negative or all zero."""
     if sample_weight is None:
         return np.ones(X.shape[0])
-    refuse_masked(sample_weight, "sample_weight")
-    weight: Floats = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+    cells = read_weights(sample_weight)
+    weight: Floats = np.asarray(_check_sample_weight(cells if cells.ndim else cells[()], X, dtype=np.float64))
     negative = np.flatnonzero(weight < 0)
     if negative.size:
         row = int(negative[0])

@@ -433,8 +433,9 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def _standardised(values: Floats, mean: Floats, scale: Floats) -> Floats:
-        # Halves: differences of large numbers overflow.
-        return np.clip((0.5 * values - 0.5 * mean) / (0.5 * scale), -_LARGEST, _LARGEST)
+        # Halves: differences of large numbers overflow. So may quotients, which are clipped.
+        with np.errstate(over="ignore"):
+            return np.clip((0.5 * values - 0.5 * mean) / (0.5 * scale), -_LARGEST, _LARGEST)
 
     def _numbers(self, T: Floats) -> Floats:
         """Z of T: categories become columns, one a level."""

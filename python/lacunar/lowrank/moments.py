@@ -153,6 +153,7 @@ def pair_tables(rows: Observed, shift: Floats, counts: bool, cross: bool, n_jobs
     return PairSums(S, N, A)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # `check_sums` refuses them
 def _products(rows: Observed, shift: Floats, cross: bool) -> tuple[Floats, Floats | None]:
     """Sums of products and cross sums (d, d), the latter None without `cross`, by matrix products of zero-filled blocks
     of rows.

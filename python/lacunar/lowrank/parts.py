@@ -203,7 +203,8 @@ def column_totals(
     """Number, sum and sum of squares (d,) of the entries of columns, by the weights (n,) of rows."""
     spread = column_spread(rows, weight, n_jobs)
     n, mean = spread.total, spread.mean
-    return n, n * mean, n * (spread.variance + mean**2)
+    with np.errstate(over="ignore"):  # `check_sums` refuses them
+        return n, n * mean, n * (spread.variance + mean**2)
 
 
 def fit_columns_over(rows: Observed | RowParts, n_jobs: int | None) -> tuple[ColumnScale, Floats]:
@@ -224,5 +225,6 @@ def _weighted_means(part: ColumnSpread) -> tuple[float, Floats, Floats, Floats]:
 
 def _squares_about(part: ColumnSpread, center: Floats, exponent: NDArray[np.intc]) -> tuple[Floats]:
     """Sums (d,) of squares about the center, in units of two to the exponent; those of ordinary columns are 1."""
-    variance = np.where(exponent == 0, part.variance, np.ldexp(part.deviation, -exponent) ** 2)
+    with np.errstate(over="ignore"):  # of a deviation that is not used
+        variance = np.where(exponent == 0, part.variance, np.ldexp(part.deviation, -exponent) ** 2)
     return (part.total * (variance + np.ldexp(part.mean - center, -exponent) ** 2),)

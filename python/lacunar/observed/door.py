@@ -128,9 +128,9 @@ class ScoreMixin:
         -------
         score : float
         """
-        weight = refuse_masked(sample_weight, "sample_weight")
+        weight = None if sample_weight is None else read_weights(sample_weight)
         if weight is not None:
-            check_sum_of_weights(np.asarray(weight, dtype=np.float64))
+            check_sum_of_weights(weight)
         value: float = super().score(X, plain_target(y), weight)  # type: ignore[misc]
         return value
 
@@ -255,18 +255,24 @@ def read_X(
 def _read_frame(estimator: Any, frame: Any, reset: bool) -> Observed | NDArray[Any]:
     """The entries of a frame, or the array that it is; its names and its number of columns are checked."""
     validate_data(estimator, frame, reset=reset, skip_check_array=True)
-    for size, what in zip(frame.shape, ("sample(s)", "feature(s)"), strict=True):
-        if size == 0:
-            raise ValueError(f"Found array with 0 {what} (shape={frame.shape}) while a minimum of 1 is required.")
+    refuse_empty(frame.shape)
     array = frame_array(frame)
     if array is not None:
         return array
     return Observed.from_frame(frame, dtype=frame_dtype(frame), n_jobs=getattr(estimator, "n_jobs", None))
 
 
+def refuse_empty(shape: tuple[int, ...]) -> None:
+    """ValueError for a table without rows or columns, in the words that scikit-learn's checks look for."""
+    for size, what in zip(shape, ("sample(s)", "feature(s)"), strict=False):
+        if size == 0:
+            raise ValueError(
+                f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required. Check how it was made."
+            )
+
+
 def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
-    if X.shape[0] == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    refuse_empty(X.shape[:1])
     if reset:
         estimator.n_features_in_ = X.shape[1]
         if hasattr(estimator, "feature_names_in_"):
@@ -415,6 +421,19 @@ def refuse_masked(values: Any, name: str) -> Any:
     return values
 
 
+def read_weights(sample_weight: Any) -> NDArray[np.float64]:
+    """Weights of rows, or one number, in float64; ValueError for the first that is masked, no number or not finite."""
+    cells = as_array(refuse_masked(sample_weight, "sample_weight"), "sample_weight")
+    weight = numbers_of(cells, Place("sample_weight", remedy="Pass a number for every row.")).astype(np.float64)
+    unfit = np.argwhere(~np.isfinite(weight))
+    if unfit.size:
+        raise ValueError(
+            f"sample_weight must be finite; got {weight[tuple(unfit[0])]} in row {unfit[0][0]}. Give the row weight 0, or leave it "
+            "out."
+        )
+    return weight
+
+
 class PartialTarget(NamedTuple):
     """Labels or numbers (n,) or (n, targets) as `read_target` gives them, and which of them are known."""
 
@@ -506,6 +525,7 @@ def _refuse_unfit(values: NDArray[Any], known: NDArray[np.bool_], unknown: Unkno
 
 def _refuse_all_unknown(known: NDArray[np.bool_]) -> None:
     """ValueError where a target (n,), or a column of targets (n, targets), has no row that is known."""
+    refuse_empty(known.shape[:1])
     nowhere = np.flatnonzero(~np.atleast_1d(known.any(axis=0)))
     if nowhere.size:
         where = f"every row of target {int(nowhere[0])}" if known.ndim == 2 else "every row"

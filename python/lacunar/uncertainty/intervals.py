@@ -20,7 +20,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed.door import ScoreMixin, read_groups, read_target
+from lacunar.observed.door import ScoreMixin, read_groups, read_target, require_y
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.boosted import BoostedGaussian
 from lacunar.uncertainty.conformal import (
@@ -263,6 +263,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         -------
         self
         """
+        require_y(self, y, "Pass one for every row.")
         rows = readable_rows(self, X, reset=True)
         target = read_target(y, y_numeric=True).values
         check_consistent_length(rows, target)

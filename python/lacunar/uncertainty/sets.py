@@ -16,7 +16,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import ScoreMixin, check_classes, read_groups, read_target
+from lacunar.observed.door import ScoreMixin, check_classes, read_groups, read_target, require_y
 from lacunar.observed.rules import LABELS, Rule
 from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level, warn_of_rare
 from lacunar.uncertainty.masks import (
@@ -149,6 +149,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         -------
         self
         """
+        require_y(self, y, "Pass one for every row.")
         rows = readable_rows(self, X, reset=True)
         target = read_target(y).values
         check_classes(target)
