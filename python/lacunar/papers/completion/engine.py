@@ -128,7 +128,7 @@ class Engine:
         status, log_score, *_ = self._core.value(i, j)
         if status != _core.MEG_OK:
             _refuse(status)
-        self._asked = (i, j, log_score)
+        self._last_score = (i, j, log_score)
         return log_score
 
     def score(self, i: int, j: int) -> float:
@@ -144,8 +144,8 @@ class Engine:
 
     def learn(self, i: int, j: int, change: float, log_score: float = np.nan) -> None:
         """A += change z z^T, where change = step y. log_score of the pair, when known, keeps later decisions quick."""
-        if np.isnan(log_score) and self._asked[:2] == (i, j):
-            log_score = self._asked[2]
+        if np.isnan(log_score) and self._last_score[:2] == (i, j):
+            log_score = self._last_score[2]
         self._forget()
         if not (np.isfinite(change) and self._core.learn(i, j, change, log_score)):
             raise FloatingPointError(
@@ -234,7 +234,7 @@ class Engine:
     def _forget(self) -> None:
         """Drop what was computed from the state so far: the decomposition and the last score."""
         self.decomposed = None
-        self._asked = (-1, -1, np.nan)
+        self._last_score = (-1, -1, np.nan)
 
     @property
     def state_size(self) -> int:

@@ -74,7 +74,7 @@ def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-min(x, 700.0)))
 
 
-def curves_of(values: Sequence[Sequence[float]], curves: Sequence[OnlineLogistic]) -> None:
+def set_curves(values: Sequence[Sequence[float]], curves: Sequence[OnlineLogistic]) -> None:
     """Sets curves to the values in a state; ValueError where they are no curves."""
     table = np.array(values, dtype=np.float64) if len(values) else np.empty((0, 5))
     if table.shape != (len(curves), 5) or not np.isfinite(table).all():
@@ -241,7 +241,7 @@ class GradientModel(PairModel):
     def _take(self, state: Mapping[str, Any]) -> None:
         for member, engine in zip(self.members, state["engines"], strict=True):
             member.engine = Engine.from_state(engine, member.engine.rows, member.engine.cols)
-        curves_of(state["curves"], self.curves)
+        set_curves(state["curves"], self.curves)
 
 
 class OneGradientTrial(OneTrial):

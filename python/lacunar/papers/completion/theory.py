@@ -15,7 +15,7 @@ from lacunar._typing import Floats
 from lacunar.completion.graph import GraphState, components, laplacian, read_adjacency, written_kernel
 from lacunar.completion.side import DENSE_LIMIT, SideInformation, SideState
 
-_LOOK = 25  # steps between two looks at the bounds
+_CHECK_EVERY = 25  # steps, for the bounds
 _TOL = 1e-10  # of conjugate gradients
 _MOST_SPLIT = 12  # ids whose partitions are all looked at
 
@@ -297,7 +297,7 @@ def _least_side(side: SideState, alike: Floats, count: int | None, name: str, la
     if precision is None:
         return float("inf")
     M = precision / radius
-    if count is None and not any(_pulls(M, ids) for ids in sets):
+    if count is None and not any(_split_lowers_trace(M, ids) for ids in sets):
         return cost(whole, len(sets))
     traces = _traces(M, sets, side.size if count is None else count)
     return min(cost(trace, k) for k, trace in enumerate(traces) if count in (None, k) and np.isfinite(trace))
@@ -310,7 +310,7 @@ def _groups(alike: Floats) -> NDArray[np.bool_]:
     return masks
 
 
-def _pulls(M: Floats, ids: NDArray[np.intp]) -> bool:
+def _split_lowers_trace(M: Floats, ids: NDArray[np.intp]) -> bool:
     """Whether a split of these ids makes the trace smaller: two of them have a positive entry of M."""
     block = M[np.ix_(ids, ids)]
     return bool((block - np.diag(np.diag(block)) > 1e-12 * np.diag(block).max()).any())
@@ -343,14 +343,14 @@ def _split_traces(block: Floats) -> Floats:
     least[0, 0] = 0.0
     for mask in range(1, 2**s):
         low = mask & -mask
-        rest = mask ^ low
-        others = rest
+        remainder = mask ^ low
+        subset = remainder
         while True:  # over all classes that have the lowest id of the mask
-            part = others | low
+            part = subset | low
             least[1:, mask] = np.minimum(least[1:, mask], least[:-1, mask ^ part] + energy[part])
-            if others == 0:
+            if subset == 0:
                 break
-            others = (others - 1) & rest
+            subset = (subset - 1) & remainder
     return least[:, -1]
 
 
@@ -716,7 +716,7 @@ def _solve(program: _Program, name: str, tol: float, max_iter: int) -> float:
         before, Z = Z, _semidefinite(G + price)
         price = G + price - Z
         primal, dual = float(np.linalg.norm(G - Z)), weight * float(np.linalg.norm(Z - before))
-        if step % _LOOK == 0:
+        if step % _CHECK_EVERY == 0:
             best = max(best, program.lower(-weight * price))
             value, off = float(np.sum(C * G)), primal / np.sqrt(len(C))
             if value - best <= tol * max(abs(value), 1.0) and off <= tol:
@@ -934,7 +934,7 @@ def _margin_bracket(signs: Floats, tol: float, max_iter: int) -> tuple[float, fl
         G[:m, m:], G[m:, :m] = across, across.T
         before, Z = Z, _semidefinite(G + price)
         price = G + price - Z
-        if step % _LOOK == 0 or step == max_iter:
+        if step % _CHECK_EVERY == 0 or step == max_iter:
             lower, upper = max(lower, _mc_lower(signs, -price)), min(upper, _mc_upper(signs, Z))
             if upper - lower <= tol * upper:
                 break

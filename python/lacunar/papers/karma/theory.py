@@ -54,10 +54,10 @@ def embedding_size(n_features: int, gamma: int) -> int:
 
 
 def truncation_bound(regularity: float, gamma: float) -> float:
-    """Lemma 2: how far the best predictor of sequences of at most gamma columns is from that of the
-    subspace, for |w| <= 1.
+    """Lemma 2: how far `truncated_predictor` with I - P_E is from `linear_predictor` with P_E at
+    most.
 
-    (1 - lambda)^gamma / lambda. O(1).
+    (1 - lambda)^gamma / lambda, for |w| <= 1 and rows with |P_o x| <= 1. O(1).
 
     Parameters
     ----------
