@@ -40,10 +40,19 @@ void add_forest_to(const Array<double>& rows, const Array<Index>& roots, const A
   expect_trees(feature, left, right, n_cols, values.shape(0));
   for (py::ssize_t k = 0; k < category_set.size(); ++k)
     if (category_set.data()[k] >= sets.size() / 8) throw std::invalid_argument("a node names a set that is not there");
-  const Forest forest{roots.data(),   outputs.data(),      static_cast<Offset>(roots.size()),
-                      feature.data(), threshold.data(),    left.data(),
-                      right.data(),   missing_left.data(), category_set.data(),
-                      sets.data(),    values.data(),       width};
+  const Forest forest{roots.data(),
+                      outputs.data(),
+                      static_cast<Offset>(roots.size()),
+                      nodes,
+                      feature.data(),
+                      threshold.data(),
+                      left.data(),
+                      right.data(),
+                      missing_left.data(),
+                      category_set.data(),
+                      sets.data(),
+                      values.data(),
+                      width};
   const double* from = rows.data();
   double* to = out.mutable_data();
   const Offset n = rows.shape(0), n_outputs = out.shape(1);

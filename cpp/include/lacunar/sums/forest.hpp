@@ -10,6 +10,7 @@ struct Forest {
   const Index* roots;    // (n_trees) first node of a tree
   const Index* outputs;  // (n_trees) first column of the sums to which its values are added
   Offset n_trees;
+  Offset n_nodes;
   const Index* feature;               // (n_nodes)
   const double* threshold;            // (n_nodes) a number goes left where it is at most this
   const Index* left;                  // (n_nodes)
