@@ -11,7 +11,8 @@ from sklearn.model_selection import GroupKFold, KFold
 from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar._cuts import cuts_of
 from lacunar.learner import base, folds, trees
-from lacunar.learner.folds import held_out, units_of
+from lacunar.learner.folds import large_cuts, units_of
+from lacunar.learner.members import KernelMember
 from lacunar.learner.views import TrainingSet, View
 from lacunar.persistence import load_model, save_model
 
@@ -34,10 +35,10 @@ def thresholds(n, seed=0):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Tables are large from 301 rows on, of which one part is held out; batches and pilots are smaller too."""
+    """Tables are large from 301 rows on, and have two halves; batches and pilots are smaller too."""
     for name, size in (("MOST_FOLDED", 300), ("BATCH", 250), ("_VIEWED", 500)):
         monkeypatch.setattr(base, name, size)
-    monkeypatch.setattr(folds, "_ROWS_OF_PARTS", 0)
+    monkeypatch.setattr(folds, "_ROWS_OF_MODELS", 0)
     monkeypatch.setattr(trees, "_LARGE_TREES", 60)
     monkeypatch.setattr(trees, "_PILOT_LATENT_TREES", 20)
     monkeypatch.setattr(trees, "_LARGE_PATIENCE", 20)
@@ -53,74 +54,106 @@ def plan(n):
     return model._training(table, view, np.arange(n), target, np.inf)
 
 
-def test_rows_learned_from_never_fall_as_rows_grow():
-    plans = [plan(n) for n in (19_999, 20_000, 20_001, 40_000, 40_001, 80_001, 90_001, 250_000)]
-    learned = [min(len(train) for train, _ in training.cuts) for training in plans]
-    assert learned == sorted(learned)
-    held = [len(training.tested) for training in plans]
-    assert held[2:] == [6001, 12_000, 12_001, 16_001, 9001, 19_231]
-    for training in plans[2:]:
-        assert all(len(train) + len(test) == training.n for train, test in training.cuts)
-    assert [len(training.final) for training in plans[2:]] == [20_001, 40_000, 40_001, 80_001, 81_000, 230_769]
-    assert [training.large for training in plans] == [False, False, True, True, True, True, True, True]
+COUNTS = 19_999, 20_000, 20_001, 40_001, 60_000, 80_001, 89_999, 90_000, 90_001, 250_000
 
 
-def test_boosting_is_the_mean_of_the_models_without_each_part(small, monkeypatch):
-    monkeypatch.setattr(folds, "_ROWS_OF_PARTS", 1800)
+def test_every_row_is_learned_from_whatever_their_number():
+    for n in COUNTS:
+        training = plan(n)
+        assert training.large == (n > 20_000)
+        assert len(training.final) == n
+        assert training.all_in_cuts
+        for train, test in training.cuts:
+            assert not np.isin(test, train).any()
+
+
+def test_rows_of_a_model_change_by_a_tenth_at_most():
+    counts = range(21_000, 200_000, 9_000)
+    cuts = [large_cuts(None, np.arange(n), 0) for n in counts]
+    shares = [np.mean([len(train) for train, _ in of_n]) / n for of_n, n in zip(cuts, counts, strict=True)]
+    assert np.isclose(shares[0], 0.9)
+    assert np.abs(np.diff(shares)).max() < 0.12
+    assert min(shares) >= 0.5
+    assert [len(of_n) for of_n in cuts] == sorted((len(of_n) for of_n in cuts), reverse=True)
+    assert {len(of_n) for of_n in cuts} == {2, 3}
+    assert max(len(test) for of_n in cuts for _, test in of_n) <= 20_001
+
+
+@pytest.mark.parametrize("rows_of_models", [0, 600])
+def test_boosting_is_the_mean_of_the_models_of_all_cuts(small, monkeypatch, rows_of_models):
+    monkeypatch.setattr(folds, "_ROWS_OF_MODELS", rows_of_models)
     X, y = thresholds(1600)
     model = LacunarClassifier(members=["logistic", "boosting"]).fit(X[:600], y[:600])
+    cuts = large_cuts(y[:600], np.arange(600), model.seed_)
     assert set(model.report_["rows"]) == {600}
-    assert set(model.report_["tested"]) == {180}
+    assert set(model.report_["tested"]) == {60 * len(cuts)}
     boosting = model.ensemble_.members_[model.members_.index("boosting")]
     assert boosting.shares_ == [1.0]  # one group of models
-    chances = model.predict_proba(X[600:])[:, 1]
-    errors = []
-    for fold in held_out(y[:600], np.arange(600), model.seed_):
-        cut = (np.delete(np.arange(600), fold), fold)
-        one = LacunarClassifier(members=["boosting"], cv=[cut]).fit(X[:600], y[:600])
-        errors.append(np.mean((one.predict_proba(X[600:])[:, 1] - y[600:]) ** 2))
-    assert np.mean((chances - y[600:]) ** 2) < np.mean(errors)
+    assert len(boosting.trees_[0][0].roots_) == len(cuts) * boosting.n_iter_[0]
 
 
-def test_a_held_out_part_has_the_shares_of_the_classes_and_keeps_copies_together():
+@pytest.mark.parametrize("rows_of_models", [0, 800])
+def test_a_tested_part_has_the_shares_of_the_classes_and_keeps_copies_together(monkeypatch, rows_of_models):
+    monkeypatch.setattr(folds, "_ROWS_OF_MODELS", rows_of_models)
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(500, 3)), 2, axis=0)
     labels = np.repeat(rng.permutation(np.repeat([0, 1], [450, 50])), 2)
     units = units_of(X)
-    parts = held_out(labels, units, 0)
-    assert len(np.unique(np.concatenate(parts))) == 300
-    for fold in parts:
-        assert len(fold) == 100
-        assert np.bincount(labels[fold]).tolist() == [90, 10]
-        assert not set(units[fold]) & set(np.delete(units, fold))
+    cuts = large_cuts(labels, units, 0)
+    assert len(np.unique(np.concatenate([train for train, _ in cuts]))) == 1000
+    assert len(np.unique(np.concatenate([test for _, test in cuts]))) == 100 * len(cuts)
+    for train, test in cuts:
+        assert np.bincount(labels[test]).tolist() == [90, 10]
+        assert len(train) == (500 if rows_of_models == 0 else 800)
+        assert not set(units[test]) & set(units[train])
 
 
+@pytest.mark.parametrize("rows_of_models", [0, 400])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_class_is_never_held_out_whole(seed):
+def test_no_class_is_tested_that_was_not_learned(monkeypatch, seed, rows_of_models):
+    monkeypatch.setattr(folds, "_ROWS_OF_MODELS", rows_of_models)
     labels = np.r_[np.zeros(300, int), [1], [2, 2], np.full(5, 3)]
-    for fold in held_out(labels, np.arange(len(labels)), seed):
-        assert set(np.delete(labels, fold)) == {0, 1, 2, 3}
+    cuts = large_cuts(labels, np.arange(len(labels)), seed)
+    for train, test in cuts:
+        assert set(labels[test]) <= set(labels[train])
+    assert set(labels[np.concatenate([train for train, _ in cuts])]) == {0, 1, 2, 3}
+
+
+def test_members_of_few_rows_learn_once_from_rows_that_no_cut_tests(small, monkeypatch):
+    monkeypatch.setattr("lacunar.learner.members.ROWS_OF_KERNELS", 200)
+    fits = []
+    learn = KernelMember.fit
+    monkeypatch.setattr(
+        KernelMember, "fit", lambda member, training: fits.append(training.Y) or learn(member, training)
+    )
+    X, y = low_rank(600)
+    model = LacunarRegressor(members=["kernels"]).fit(X, y)
+    assert len(fits) == 1
+    tested = np.isfinite(model.out_of_fold_)
+    assert not set(fits[0][:, 0]) & set((y[tested] - model.target_mean_) / model.target_scale_)
+    assert model.report_["rows"] == [200]
+    assert model.report_["tested"] == [120]
 
 
 @pytest.mark.parametrize("task", ["labels", "numbers"])
-def test_members_learn_once_from_all_other_rows(small, task):
+def test_members_learn_from_all_rows(small, task):
     rows, y = low_rank(900)
     target = y > 0 if task == "labels" else y
     model = (LacunarClassifier if task == "labels" else LacunarRegressor)().fit(rows[:600], target[:600])
     report = model.report_
-    assert set(report["rows"]) == {540}
-    assert set(report["tested"]) == {60}
+    assert set(report["rows"]) == {600}
+    assert set(report["tested"]) == {120}
     assert "forest" not in report["member"]
     assert "gaussian" not in report["member"]
     assert model.score(rows[600:], target[600:]) > (0.8 if task == "labels" else 0.6)
     held = np.isfinite(model.out_of_fold_.reshape(600, -1)).all(axis=1)
-    assert held.sum() == 60
+    assert held.sum() == 120
 
 
 def test_latent_coordinates_are_read_where_they_help(small):
-    X, y = low_rank(800)
+    X, y = low_rank(1600)
     assert LacunarRegressor(members=["linear"]).fit(X, y).ensembles_[0].latent_
-    X, y = thresholds(3000)
+    X, y = thresholds(4000)
     model = LacunarRegressor(members=["boosting", "linear"]).fit(X, y)
     assert not model.ensembles_[0].latent_
     assert model.members_ == ["boosting"]  # the other has little weight, and is dropped
@@ -134,7 +167,7 @@ def test_members_that_were_named_learn_from_large_tables_too(small):
     X, y = low_rank(500)
     model = LacunarRegressor(members=["gaussian", "forest"]).fit(X, y)
     assert set(model.report_["member"]) == {"gaussian", "forest"}
-    assert set(model.report_["rows"]) == {450}
+    assert set(model.report_["rows"]) == {500}
 
 
 def test_sparse_and_dense_tables_give_the_same_model(small):

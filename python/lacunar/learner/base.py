@@ -30,7 +30,7 @@ from lacunar.learner.dependence import FEWEST_ROWS as FEWEST_DEPENDENT
 from lacunar.learner.dependence import MOST_ROWS_LOOKED_AT, grouping_column, neighbours_are_alike
 from lacunar.learner.ensemble import PILOT_ROWS, Ensemble
 from lacunar.learner.explain import Explains
-from lacunar.learner.folds import even_folds, held_out, repeats, units_in, units_of
+from lacunar.learner.folds import even_folds, large_cuts, repeats, units_in, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.kept import KeptRows
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
@@ -534,18 +534,16 @@ class LacunarBase(Explains, TakesMissing):
     def _cuts(self, rows: Ints, table: Table, units: Ints, target: Target) -> tuple[list[Cut], bool]:
         """Cuts of the kept rows, and whether those are independent; a splitter splits all rows of the table that count.
 
-        Of a number of folds groups, or else copies of a row, share one, whose numbers are `units`; of many rows one part is held out.
+        Of a number of folds groups, or else copies of a row, share one, whose numbers are `units`; of many rows a few parts are held out.
         """
         if self.cv is None or isinstance(self.cv, Integral):
             wished = int(self.cv or (_FOLDS_OF_FEW if len(rows) < _FEW_ROWS else _FOLDS))
             splits = min(wished, len(rows), int(units.max(initial=-1)) + 1)
-            large = len(rows) > MOST_FOLDED
-            folds = (
-                held_out(target.labels, units, self.seed_)
-                if large
-                else even_folds(target.labels, units, splits, self.seed_)
-            )
-            return cuts_of(folds, len(rows)), target.groups is None and repeats(units) <= _FEW_COPIES * len(rows)
+            if len(rows) > MOST_FOLDED:
+                cuts = large_cuts(target.labels, units, self.seed_)
+            else:
+                cuts = cuts_of(even_folds(target.labels, units, splits, self.seed_), len(rows))
+            return cuts, target.groups is None and repeats(units) <= _FEW_COPIES * len(rows)
         known = target.Y[:, 0] if target.labels is None else target.labels
         whole = np.zeros(table.n, dtype=known.dtype)
         whole[rows] = known
@@ -688,9 +686,6 @@ class LacunarBase(Explains, TakesMissing):
             cuts=cuts,
             independent=independent,
             units=units if large else None,
-            learned=cuts[0][0]
-            if large and len(cuts) == 1 and (self.cv is None or isinstance(self.cv, Integral))
-            else None,
             groups=target.groups,
             weight=target.weight,
             posterior=self.posterior_,

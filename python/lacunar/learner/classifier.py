@@ -155,10 +155,10 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
     be. Of more than 20,000 rows a number or None stands for held-out parts of a tenth of the rows,
-    20,000 at most, on which members are weighed: three of up to 60,000 rows, two of up to 90,000,
-    then one. Boosting is the mean of the models without each part; the other members end with all
-    rows, of one part with all but that part. Kernels of at most 3,000 independent rows are tested
-    on some 24 parts of these folds.
+    20,000 at most, on which members are weighed. Boosting is the mean of three models of up to
+    45,000 other rows each, of more than 90,000 rows of two models of a half each: together they
+    learn from every row. Kernels of at most 3,000 independent rows are tested on some 24 parts of
+    these folds.
 
     `scoring`: as in `sklearn.model_selection.cross_val_score`; thresholds between classes are tuned
     to it on out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest
@@ -178,7 +178,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
     as it is and as normal scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the
     latent model of Ganti and Willett, 2015, by EM. Rows whose label is missing (NaN, None)
     teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more
-    rows boosting learns from all (1,000 trees at most, until 100 of them gain nothing on a
+    rows boosting learns from all (700 trees a model at most, until 100 of them gain nothing on a
     held-out part), logistic regression from as many as have 1e7 inputs, the kernels from
     10,000; where latent coordinates help boosting they are columns of it, and they and their
     products inputs of logistic regression. Columns and the low-rank model are learned from

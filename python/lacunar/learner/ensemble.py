@@ -401,11 +401,10 @@ def _trained_in_folds(name: str, training: TrainingSet) -> Trained:
 
 
 def _trained_by_cuts(name: str, training: TrainingSet) -> Trained:
-    """A member of a large table that learns, once a cut, from all rows that it can use; of several cuts it learns from all of them in the end."""
-    kind, cuts, tested = MEMBERS[name], training.cuts, training.tested
+    """A member of a large table that learns from at most so many rows as it can use: once, where no cut tests as many, else once a cut and from all rows in the end."""
+    kind, tested = MEMBERS[name], training.tested
     assert kind.most_rows is not None
     most = kind.most_rows(training)
-    values = np.empty((len(tested), training.n_classes or training.Y.shape[1]))
 
     def learn(rows: Ints) -> tuple[Member, int]:
         member, sample = kind.make(), training.sample(rows, most)
@@ -415,12 +414,17 @@ def _trained_by_cuts(name: str, training: TrainingSet) -> Trained:
             _note_rows(name, thinned.n, sample)
         return member, thinned.n
 
-    for train, test in cuts:
-        member, n_rows = learn(train)
-        view = training.view.take(test).in_double()
-        values[np.searchsorted(tested, test)] = member.predict(view, training.posterior, training.n_jobs)
-    if len(cuts) > 1:
-        member, n_rows = learn(np.arange(training.n))
+    def values_of(member: Member, rows: Ints) -> Floats:
+        return member.predict(training.view.take(rows).in_double(), training.posterior, training.n_jobs)
+
+    untested = np.setdiff1d(np.arange(training.n), tested, assume_unique=True)
+    if training.independent and len(untested) >= most:
+        member, n_rows = learn(untested)
+        return Trained(member, values_of(member, tested), n_rows)
+    values = np.empty((len(tested), training.n_classes or training.Y.shape[1]))
+    for train, test in training.cuts:
+        values[np.searchsorted(tested, test)] = values_of(learn(train)[0], test)
+    member, n_rows = learn(np.arange(training.n))
     return Trained(member, values, n_rows)
 
 

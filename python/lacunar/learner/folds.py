@@ -7,16 +7,16 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._cuts import Cut
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
 
 _FEWEST = 20  # different rows, below which nothing tells copies from rows that happen to be alike
 _COINCIDENCE = 0.05  # expected rows that agree by chance, above which rows that agree are no copies
 _HELD_OUT, _MOST_HELD_OUT = 10, 20_000  # of so many rows of a large table one is held out, and these at most
-_MOST_PARTS, _ROWS_OF_PARTS = (
-    3,
-    180_000,
-)  # of a large table that are held out, each by a model of its own, and rows times parts
+# Models whose mean a large table gets, and rows that each learns from; of more rows two models have a half each, which together take
+# as long as one of all rows and are as good.
+_MODELS, _ROWS_OF_MODELS, _LEAST_SHARE = 3, 45_000, 0.5
 _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
@@ -92,17 +92,24 @@ def _fewest_rows_first(sizes: Ints, splits: int) -> Ints:
     return folds
 
 
-def held_out(labels: Ints | None, units: Ints, seed: int) -> list[Ints]:
-    """Parts of a tenth of the rows, and 20,000 of them at most, with the classes in their shares: but for classes of which nothing else would be left.
+def large_cuts(labels: Ints | None, units: Ints, seed: int) -> list[Cut]:
+    """Cuts of a large table, each of which tests a tenth of the rows, and 20,000 at most, and learns from some or all of the others.
 
-    Three of them at most, since the mean of several models is better than one, and fewer of many rows, which gain less by it and take longer.
+    Every row is learned from by some cut. Three cuts learn from up to nine tenths of the rows each, and fewer of more rows; two learn from half of them.
     """
-    n_parts = int(np.clip(_ROWS_OF_PARTS // len(units), 1, _MOST_PARTS))
-    folds = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)[:n_parts]
-    if labels is None:
-        return folds
-    sizes = np.bincount(labels)
-    return [fold[(sizes - np.bincount(labels[fold], minlength=len(sizes)))[labels[fold]] > 0] for fold in folds]
+    folds = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)
+    share = _ROWS_OF_MODELS / len(units)
+    n_models = _MODELS if share >= _LEAST_SHARE else _MODELS - 1
+    n_learned = min(int(np.ceil(max(share, _LEAST_SHARE) * len(folds))), len(folds) - 1)
+    tested = [k * len(folds) // n_models for k in range(n_models)]
+    return [_cut(folds, number, n_learned, labels) for number in tested]
+
+
+def _cut(folds: list[Ints], tested: int, n_learned: int, labels: Ints | None) -> Cut:
+    """A cut that tests a fold by the folds behind it, the first after the last: but for rows of classes that these lack."""
+    learned = [folds[(tested + k) % len(folds)] for k in range(1, n_learned + 1)]
+    train, test = np.sort(np.concatenate(learned)), folds[tested]
+    return train, test if labels is None else test[np.isin(labels[test], labels[train])]
 
 
 def rows_of(chosen: Ints, units: Ints) -> Ints:

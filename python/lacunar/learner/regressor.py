@@ -144,7 +144,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
         Predictions of the training rows by members that had not seen them; NaN where the target is
         unknown, of rows that `cv` never tests, and of more than 20,000 rows in all but the held-out
-        part.
+        parts.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
@@ -194,10 +194,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     for rows in the order of time, which are then judged by earlier rows alone; or pairs (rows to
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
     be. Of more than 20,000 rows a number or None stands for held-out parts of a tenth of the rows,
-    20,000 at most, on which members are weighed: three of up to 60,000 rows, two of up to 90,000,
-    then one. Boosting is the mean of the models without each part; the other members end with all
-    rows, of one part with all but that part. Kernels of at most 3,000 independent rows are tested
-    on some 24 parts of these folds.
+    20,000 at most, on which members are weighed. Boosting is the mean of three models of up to
+    45,000 other rows each, of more than 90,000 rows of two models of a half each: together they
+    learn from every row. Kernels of at most 3,000 independent rows are tested on some 24 parts of
+    these folds.
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
     for fewer trees, iterations, landmarks or rows; a member for which nothing is left is left out,
@@ -218,8 +218,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     third of the farthest number of a column, at three times the farthest. Kernels: Hazan, Livni and
     Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose
     target is missing (NaN) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d)
-    d) to 20,000. Of more rows boosting learns from all (1,000 trees at most, until 100 of them
-    gain nothing on a held-out part), ridge regression from as many as have 1e7 inputs, the
+    d) to 20,000. Of more rows boosting learns from all (700 trees a model at most, until 100 of
+    them gain nothing on a held-out part), ridge regression from as many as have 1e7 inputs, the
     kernels from 10,000; where latent coordinates help boosting they are columns of it, and they and
     their products inputs of ridge regression. Columns and the low-rank model are learned from
     40,000 rows at most.

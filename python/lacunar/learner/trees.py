@@ -52,7 +52,7 @@ _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS, _MANY_COLUMNS = 200, 1000, 5000, 100
 _CLOSE = 1.05  # times the least loss on the first fold, up to which a size is grown on all folds of few rows
 # Of boosting on large tables: leaves of a tree, rows of a leaf, iterations at most, and summed over many classes.
 _LARGE_LEAVES, _LEAST_LEAF_SHARE, _LEAST_LEAF = 31, 1e-3, (20, 100)
-_LARGE_TREES, _LARGE_TREES_OF_CLASSES = 1000, 3000
+_LARGE_TREES, _LARGE_TREES_OF_CLASSES = 700, 2100
 _LARGE_PATIENCE = 100  # after 15 it would often stop too early
 # Latent coordinates are columns of boosting where they lower the loss of a pilot to this share of it: .7 to .85 in tables of low
 # rank, .99 to 1 where columns are independent.
@@ -246,6 +246,8 @@ class Grown:
         self.folds, self.wished, self.models = folds, folds[0].wished, [fold.model for fold in folds]
         # The mean of several models gains by more iterations than each of them does.
         self._further = _FURTHER if len(folds) > 1 else 1.0
+        # Before growing on, many rows are put into bins and led down all trees again: what was wished for at first has to do.
+        self._enough = 1.0 if folds[0].patience == _LARGE_PATIENCE else self._further
         self.cut_short = False  # by the time limit
 
     def grow(self, until: float, n_jobs: int | None) -> None:
@@ -260,7 +262,7 @@ class Grown:
                 return
             done = min(done + stage, self.wished)
             Parallel(n_jobs=thread_count(n_jobs), prefer="threads")(delayed(fold.grow)(done) for fold in self.folds)
-            if max(self._further * self.best, self.best + patience) <= done:
+            if max(self._enough * self.best, self.best + patience) <= done:
                 return
             stage = max(_STAGE, int(self._further * self.best) - done)
 
