@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lacunar.impute.chained import Target
-from lacunar.impute.expectations import Forest, Trial, choose_joint, fit_joint, hide_in_turn, weigh
+from lacunar.impute.expectations import Forest, Trial, fit_joint, hide_in_turn, weigh
 
 
 def number(place):
@@ -69,16 +69,3 @@ def test_weights_go_to_the_model_that_gives_entries_back():
     noise = weigh({0: trial(0, 2000, 50.0, 50.0)})[1][0]
     assert noise.weights.max() < 0.05  # what neither knows is left to the mean
     assert weigh({})[0].tolist() == [0.5, 0.5]
-
-
-def test_a_few_rows_that_say_little_of_one_another_shrink_their_gaussian_more(table):
-    targets, noise = [number(j) for j in range(4)], np.random.default_rng(3).normal(size=(40, 4))
-    noise[np.isnan(table[:40])] = np.nan
-    weak, (joint, hidden) = fit_joint(noise, 0), choose_joint(targets, noise, 0)
-    assert joint.shrinkage > weak.shrinkage
-    np.testing.assert_array_equal(hidden.completed, hide_in_turn(targets, noise, joint, 0).completed)
-    assert np.abs(joint.gaussian.covariance - np.eye(4)).sum() < np.abs(weak.gaussian.covariance - np.eye(4)).sum()
-    assert choose_joint(targets, table, 0)[0].shrinkage == weak.shrinkage
-    assert (
-        choose_joint(targets, np.tile(noise, (5, 1)), 0)[0].shrinkage == weak.shrinkage
-    )  # of many rows the first is taken

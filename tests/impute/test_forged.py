@@ -69,7 +69,7 @@ def odd_seed(model):
 
 
 def no_joint(model):
-    del model.shrinkage_
+    del model.covariance_
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,9 +21,7 @@ from lacunar.impute.chained import Target
 from lacunar.lowrank.gaussian import LARGEST_FULL, Gaussian, conditionals, fit_gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 
-# Rows' worth of independent columns in the Gaussian, and in that of few rows where hidden entries say so.
-_SHRINKAGES = (0.4, 5.0)
-_FEW_ROWS = 200
+_SHRINKAGE = 0.4  # rows' worth of independent columns in the Gaussian
 _STEPS = 15  # few: EM that stops early shrinks what little data says little of
 _TOLERANCE = 1e-3
 _ROUNDS = 2
@@ -41,32 +39,28 @@ _SHARE, _LEAF = (0.63, 0.8), (2, 1)  # of the rows from which a tree learns, and
 _FEW = 80  # entries
 
 
-@dataclass(frozen=True)
-class Joint:
-    """The Gaussian of the standardised design: of full rank, shrunk by so many rows, or of low rank for many columns."""
-
-    gaussian: Gaussian | None
-    posterior: LowRankPosterior | None
-    shrinkage: float = _SHRINKAGES[0]
-
-    def expected(self, Z: Floats) -> Floats:
-        """The rows (n, p), NaN where missing, with what is missing expected from what each row shows."""
-        if self.posterior is not None:
-            return self.posterior.complete(Z)
-        assert self.gaussian is not None
-        completed = Z.copy()
-        for group in conditionals(Z, self.gaussian):
-            completed[group.rows[:, None], group.columns[group.own]] = group.mean
-        return completed
+Joint: TypeAlias = (
+    Gaussian | LowRankPosterior
+)  # of the standardised design: of full rank, or of low rank for many columns
 
 
-def fit_joint(Z: Floats, seed: int, shrinkage: float = _SHRINKAGES[0], start: Gaussian | None = None) -> Joint:
+def fit_joint(Z: Floats, seed: int, start: Joint | None = None) -> Joint:
     """The Gaussian of standardised rows (n, p) with missing entries, by EM from `start` where it is of full rank."""
     p = Z.shape[1]
     if p > LARGEST_FULL:
-        return Joint(None, LowRankPosterior(random_state=seed).fit(Z))
-    start = Gaussian(np.zeros(p), np.eye(p)) if start is None else start
-    return Joint(fit_gaussian(Z, start, shrinkage, _STEPS, _TOLERANCE)[0], None, shrinkage)
+        return LowRankPosterior(random_state=seed).fit(Z)
+    gaussian = start if isinstance(start, Gaussian) else Gaussian(np.zeros(p), np.eye(p))
+    return fit_gaussian(Z, gaussian, _SHRINKAGE, _STEPS, _TOLERANCE)[0]
+
+
+def complete_rows(Z: Floats, joint: Joint) -> Floats:
+    """The rows (n, p), NaN where missing, with what is missing expected from what each row shows."""
+    if isinstance(joint, LowRankPosterior):
+        return joint.complete(Z)
+    completed = Z.copy()
+    for group in conditionals(Z, joint):
+        completed[group.rows[:, None], group.columns[group.own]] = group.mean
+    return completed
 
 
 @dataclass(frozen=True)
@@ -138,7 +132,7 @@ def hide_in_turn(targets: Sequence[Target], Z: Floats, joint: Joint, seed: int) 
     `Z` (n, p) is the standardised table, of whose rows so many are drawn that every such column has MOST_ROWS entries in them, if it can.
     """
     rng = generator(seed)
-    n_parts = _PARTS[0] if joint.gaussian is None else int(np.clip(_ROWS_IN_PARTS // len(Z), *_PARTS))
+    n_parts = int(np.clip(_ROWS_IN_PARTS // len(Z), *_PARTS)) if isinstance(joint, Gaussian) else _PARTS[0]
     order, taken, parts = rng.permutation(len(Z)), np.zeros(len(Z), dtype=bool), {}
     for target in targets:
         known = order[~np.isnan(Z[order, columns_of(target).start])]
@@ -158,31 +152,7 @@ def _without_part(
     for target in targets:
         if target.place in parts:
             without[parts[target.place] == k, columns_of(target)] = np.nan
-    return fit_joint(without, seed, joint.shrinkage, joint.gaussian).expected(without[rows])
-
-
-def choose_joint(targets: Sequence[Target], Z: Floats, seed: int) -> tuple[Joint, Hidden]:
-    """The Gaussian of standardised rows (n, p), and entries hidden from it.
-
-    Of few rows it is shrunk more where that gives hidden entries back better by more than one standard error.
-    """
-    joint = fit_joint(Z, seed)
-    hidden = hide_in_turn(targets, Z, joint, seed)
-    if len(Z) >= _FEW_ROWS or joint.gaussian is None:
-        return joint, hidden
-    shrunk = fit_joint(Z, seed, _SHRINKAGES[1])
-    again = hide_in_turn(targets, Z, shrunk, seed)
-    gain = _squared_errors(targets, Z, hidden) - _squared_errors(targets, Z, again)
-    return (shrunk, again) if gain.sum() > np.sqrt(gain @ gain) else (joint, hidden)
-
-
-def _squared_errors(targets: Sequence[Target], Z: Floats, hidden: Hidden) -> Floats:
-    """Squared errors at all hidden entries."""
-    errors = [np.empty(0)]
-    for target in (t for t in targets if t.place in hidden.parts):
-        known, completed = hidden.without(target.place)
-        errors.append(((completed - Z[hidden.rows[known]])[:, columns_of(target)] ** 2).ravel())
-    return np.concatenate(errors)
+    return complete_rows(without[rows], fit_joint(without, seed, joint))
 
 
 # -- forests --------------------------------------------------------------------------------------------------------------------
@@ -311,17 +281,16 @@ class Mixture:
         targets: Sequence[Target],
         X: Floats,
         joint: Joint,
-        hidden: Hidden | None,
         seed: int,
         n_jobs: int | None,
         verbose: int,
     ) -> None:
-        """`X` (n, p) is the design of the training table, NaN where entries are missing; `hidden` is None where it is yet to be made."""
+        """`X` (n, p) is the design of the training table, NaN where entries are missing."""
         self._X, self._joint, self._seed, self._n_jobs = X, joint, seed, n_jobs
         self._units = units_of(X)
         self._forests: list[dict[int, Forest]] = [{} for _ in range(_ROUNDS)]
         self._recoveries: list[dict[int, Recovery]] = []
-        hidden = hide_in_turn(targets, self._units.of(X), joint, seed) if hidden is None else hidden
+        hidden = hide_in_turn(targets, self._units.of(X), joint, seed)
         first, able = hidden.completed, [target for target in targets if target.place in hidden.parts]
         for k in range(_ROUNDS):
             trials = {target.place: self._try(k, target, hidden, first) for target in able}
@@ -338,7 +307,7 @@ class Mixture:
 
     def expected(self, targets: Sequence[Target], X: Floats) -> dict[int, Floats]:
         """Answers (missing, width) by place of the column, of the rows of a design (n, p) that lack it."""
-        first = completed = self._joint.expected(self._units.of(X))
+        first = completed = complete_rows(self._units.of(X), self._joint)
         missing = {t.place: (t, np.flatnonzero(np.isnan(X[:, columns_of(t).start]))) for t in targets}
         for k in range(_ROUNDS):
             parts = {p: (t, rows) for p, (t, rows) in missing.items() if len(rows)}
@@ -389,7 +358,7 @@ class Mixture:
         if target.place not in forests and k == _ROUNDS - 1 and self._has_others(target):
             known = np.flatnonzero(~np.isnan(self._X[:, columns_of(target).start]))
             rows = np.sort(generator(self._seed).permutation(known)[:MOST_ROWS])
-            completed = self._joint.expected(self._units.of(self._X[rows]))
+            completed = complete_rows(self._units.of(self._X[rows]), self._joint)
             forests[target.place] = self._grow(k, target, completed, answer(target, self._X[rows]))
         return forests.get(target.place)
 

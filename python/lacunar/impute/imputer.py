@@ -17,12 +17,12 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
 from lacunar.impute.chained import Plan, Target
-from lacunar.impute.expectations import Hidden, Joint, Mixture, Recovery, answer, choose_joint, units_of, weigh
+from lacunar.impute.expectations import Joint, Mixture, Recovery, answer, fit_joint, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, constant_cells, learn_columns
 from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
-from lacunar.observed.rules import Anything, Array, Instance, Items, Number, Rule, Sometimes, floats
+from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Sometimes, floats
 
 _HEADS = ("column", "kind", "missing", "hidden", "explained", "error", "gaussian_weight", "forest_weight")
 _DAY = 86_400e6  # microseconds
@@ -63,8 +63,6 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     location_, covariance_ : ndarrays of shape (p,), (p, p)
         The Gaussian of the standardised table; absent beyond 100 columns, where `posterior_` is of
         low rank.
-    shrinkage_ : float
-        Rows' worth of independent columns in that Gaussian.
     posterior_ : LowRankPosterior
     weights_ : ndarray of shape (d, 2)
         Of the Gaussian and of the forest, by column.
@@ -100,10 +98,9 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
     Expected values are a weighted sum, column by column, of the joint Gaussian of all columns,
     learned by EM, of a forest of 25 to 100 extremely randomised trees on completed rows, and of the
     column's mean. Observed entries are hidden, a tenth to a fifth at a time, and the Gaussian
-    completes their rows without knowing them; from such rows the trees learn. Below 200 rows a
-    Gaussian nearer to independent columns is taken where it gives them back better. Weights are
-    those that give the hidden entries back best, and with few entries near those of all columns
-    together. Ties between levels go to the first.
+    completes their rows without knowing them; from such rows the trees learn. Weights are those
+    that give the hidden entries back best, and with few entries near those of all columns together.
+    Ties between levels go to the first.
 
     Examples
     --------
@@ -122,7 +119,6 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         "table_": Array("f", ("rows", "p"), finite=False),
         "location_": Sometimes(floats("p")),
         "covariance_": Sometimes(floats("p", "p")),
-        "shrinkage_": Sometimes(Number(low=0)),
         "posterior_": Sometimes(Instance(LowRankPosterior)),
         "weights_": floats("d", 2, low=0),
         "recovery_": Array("f", ("d", 4), finite=False),
@@ -181,7 +177,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         self.learned_ = learn_columns(self.columns_, values, NO_WISHES, None)
         plan, self.table_ = self._plan(values)
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
-        for name in ("location_", "covariance_", "shrinkage_", "posterior_", "_mixture"):
+        for name in ("location_", "covariance_", "posterior_", "_mixture"):
             self.__dict__.pop(name, None)
         with one_blas_thread():
             self._report(values, *(self._weighed(plan.targets) if plan.targets else weigh({})))
@@ -197,24 +193,23 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     def _weighed(self, targets: list[Target]) -> tuple[Floats, dict[int, Recovery]]:
         """Learn both models; their weights in all columns, and how well hidden entries of each came back."""
-        joint, hidden = choose_joint(targets, units_of(self.table_).of(self.table_), self.seed_)
-        if joint.posterior is not None:
-            self.posterior_ = joint.posterior
-        elif joint.gaussian is not None:
-            self.location_, self.covariance_ = joint.gaussian.mean, joint.gaussian.covariance
-            self.shrinkage_ = joint.shrinkage
-        self._mixture = self._mixed(targets, joint, hidden)
+        joint = fit_joint(units_of(self.table_).of(self.table_), self.seed_)
+        if isinstance(joint, Gaussian):
+            self.location_, self.covariance_ = joint.mean, joint.covariance
+        else:
+            self.posterior_ = joint
+        self._mixture = self._mixed(targets, joint)
         return self._mixture.common, self._mixture.recoveries
 
     def _models(self) -> Mixture:
         """Both models; a model file holds no forests, which are grown again."""
         if "_mixture" not in vars(self):
             targets = self._plan(no_rows(self.columns_))[0].targets
-            self._mixture = self._mixed(targets, self._joint(), None)
+            self._mixture = self._mixed(targets, self._joint())
         return self._mixture
 
-    def _mixed(self, targets: list[Target], joint: Joint, hidden: Hidden | None) -> Mixture:
-        return Mixture(targets, self.table_, joint, hidden, self.seed_, self.n_jobs, self.verbose)
+    def _mixed(self, targets: list[Target], joint: Joint) -> Mixture:
+        return Mixture(targets, self.table_, joint, self.seed_, self.n_jobs, self.verbose)
 
     def _report(self, values: list[Values], common: Floats, recoveries: dict[int, Recovery]) -> None:
         """Store the weights of both models, and how well hidden entries came back."""
@@ -280,8 +275,8 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
 
     def _joint(self) -> Joint:
         if "posterior_" in vars(self):
-            return Joint(None, self.posterior_)
-        return Joint(Gaussian(self.location_, self.covariance_), None, self.shrinkage_)
+            return self.posterior_
+        return Gaussian(self.location_, self.covariance_)
 
     def _values(self, target: Target, expected: Floats) -> Floats:
         """What is expected as values of the column: within the range observed and with its decimals, and the likeliest level."""
@@ -331,7 +326,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         if "weights_" not in vars(self):
             return
         plan, empty = self._plan(no_rows(self.columns_))
-        has_joint = "posterior_" in vars(self) or {"location_", "covariance_", "shrinkage_"} <= vars(self).keys()
+        has_joint = "posterior_" in vars(self) or {"location_", "covariance_"} <= vars(self).keys()
         sound = type(self.seed_) is int and 0 <= self.seed_ < 2**31 and has_joint == bool(plan.targets)
         if self.table_.shape[1] != empty.shape[1] or not sound or np.isinf(self.table_).any():
             raise ValueError("the parts of the imputer in the model file do not belong together. Fit again")
