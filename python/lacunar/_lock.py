@@ -32,8 +32,8 @@ _FORKED = (
     "half of what it did. Load the model in the child, fork before threads begin, or start processes by 'spawn'."
 )
 _LOST = (
-    "a model must be whole to be used; a call on this one failed within a row, for want of memory or as its weights "
-    "left the finite numbers. Load the model again, or fit a new one."
+    "a model must be whole to be used; a call on this one failed within a row, because memory ran out or its weights "
+    "overflowed. Load the model again, or fit a new one."
 )
 
 

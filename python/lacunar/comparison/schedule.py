@@ -108,7 +108,7 @@ def evaluate(
     -------
     comparison : Comparison
         A learner that fails once is left out of later splits, and so are, where time is short, the
-        dearest.
+        slowest.
     """
     repeats = repeats if problem.time is None else 1
     splits, stratified = make_splits(problem, folds, repeats, seed, _most_rows(problem, max_rows, time_limit))
@@ -156,7 +156,7 @@ def _too_few_numbers(problem: Problem, learner: Learner) -> str:
 
 @dataclass
 class Schedule:
-    """The fits of a comparison, split by split. Before each, the dearest learners leave until the folds of the others fit into the time left.
+    """The fits of a comparison, split by split. Before each, the slowest learners leave until the folds of the others fit into the time left.
 
     Learners with a time limit of their own are told to take their share of what the others leave. They come last in the first split, which shows what the
     others cost, and are the first of later ones, so that the others are fitted beside them where there are processes.
@@ -305,13 +305,13 @@ class Schedule:
     # -- who leaves -----------------------------------------------------------------------------------------------------
 
     def _has_room_for(self, split: int) -> bool:
-        """Whether a split is begun; in the first repeat the dearest learners leave before."""
+        """Whether a split is begun; in the first repeat the slowest learners leave before."""
         self._leave_out(self.comparison.folds - split)
         going = self._going()
         return bool(going) and self._span(going) <= self._seconds_left()
 
     def _leave_out(self, folds_left: int) -> None:
-        """The dearest learners leave until the folds of the others fit into the time left; none where the cheapest has too little."""
+        """The slowest learners leave until the folds of the others fit into the time left; none where the cheapest has too little."""
         if folds_left <= 0:
             return
         going = sorted(self._going(), key=lambda rival: (not self._waits(rival), self._planned(rival)))
