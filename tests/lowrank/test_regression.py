@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from lacunar import Observed
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV
 from lacunar.lowrank.drawn import folds_of, row_keys
+from lacunar.lowrank.regression import noise_sums
 from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.observed import write_batches
 from lacunar.persistence import load_model, save_model
@@ -53,6 +54,56 @@ def test_it_predicts_better_than_imputing_means(name):
         model.inverse_transform(np.zeros_like(X_new))
     from_features = model.intercept_ + (complete - model.mean_) @ model.feature_coef_
     np.testing.assert_allclose(from_features, model.predict(X_new), atol=1e-6)
+
+
+def one_noise(seed, stretch, n=200, D=40, d=5):
+    """Rows of columns of other sizes whose noise is one, their labels, and 2,000 rows to predict; columns in units (D,)."""
+    rng = np.random.default_rng(seed)
+    basis, w = rng.normal(size=(D, d)) * np.exp(rng.normal(size=D) / 2)[:, None], rng.normal(size=d)
+    a = rng.normal(size=(n + 2000, d))
+    X = (a @ basis.T + 0.5 * rng.normal(size=(len(a), D))) * stretch
+    X[rng.random(X.shape) > 0.6] = np.nan
+    y = a @ w + 0.3 * rng.normal(size=len(a))
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+@pytest.mark.parametrize("name", ["em", "stream", "per-column"])
+def test_columns_of_one_noise_are_divided_by_one_number(name):
+    """Scaled by their own deviations they would have very different noise; in units of their own they are scaled so."""
+    errors = []
+    for stretch in (1.0, 10 ** np.random.default_rng(9).uniform(-2, 2, 40)):
+        for seed in range(3):
+            X, y, X_new, y_new = one_noise(seed, stretch)
+            model = clone(MODELS[name]).fit(X, y)
+            np.testing.assert_allclose(
+                model.scale_, np.nanstd(X, axis=0).max() if np.ndim(stretch) == 0 else np.nanstd(X, axis=0)
+            )
+            errors.append(np.mean((model.predict(X_new) - y_new) ** 2))
+    assert sum(errors[:3]) < 0.85 * sum(errors[3:])
+
+
+def test_one_number_for_all_columns_is_the_same_from_a_file(tmp_path):
+    X, y, X_new, _ = one_noise(0, 1.0)
+    whole = clone(MODELS["em"]).fit(X, y)
+    cuts = slice(0, 90), slice(90, None)
+    stored = write_batches(tmp_path / "rows", [(Observed.from_dense(X[cut]), y[cut]) for cut in cuts])
+    parts = clone(MODELS["em"]).fit(stored)
+    assert np.ptp(parts.scale_) == 0
+    np.testing.assert_allclose(parts.predict(X_new), whole.predict(X_new), rtol=1e-6, atol=1e-8)
+
+
+def test_noise_sums_are_those_of_their_formula():
+    X, y, _, _ = one_noise(0, 1.0)
+    model = clone(MODELS["em"]).fit(X, y)
+    gaussian, rows = model._gaussian(), model._standardised(model._check_rows(X))
+    count, squares = noise_sums((rows, y[:, None]), gaussian, None)
+    Z, seen, basis = rows.to_dense(), ~np.isnan(X), gaussian.basis
+    expected = np.zeros_like(squares)
+    for z, o in zip(Z, seen, strict=True):
+        latent = np.linalg.solve(basis[o].T @ basis[o] + gaussian.ridge * np.eye(5), basis[o].T @ z[o])
+        expected[o] += (z[o] - basis[o] @ latent) ** 2
+    np.testing.assert_array_equal(count, seen.sum(axis=0))
+    np.testing.assert_allclose(squares, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["em", "als", "stream"])

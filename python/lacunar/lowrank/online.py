@@ -64,6 +64,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         In a stream deviations, also that of y, are those of the first batch, and means are learned
         from there on: a column of one value there is divided by the size of that value (at least
         1), and one that grows along the stream, as time stamps do, is better passed as differences.
+        `fit` divides all columns by their largest deviation where their noise is then more alike.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -84,8 +85,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
     tau_, ridge_ : float
         Variance of a latent coordinate, and the ridge on them.
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
-        Mean and standard deviation of the columns, and whether one is used: not where it was never
-        observed (in the first batch), or `fit` saw one value in all rows.
+        Mean of the columns, what they are divided by, and whether one is used: not where it was
+        never observed (in the first batch), or `fit` saw one value in all rows.
     first_mean_ : ndarray of shape (D,)
         Mean of the columns in `fit` or the first batch, to which the stream adds what it learns.
     label_mean_, label_scale_ : ndarrays of shape (1,)
@@ -200,16 +201,25 @@ class SLRMOnlineRegressor(SubspaceRegression):
         -------
         self
         """
-        rows, labels = self._begin(X, y)
+        checked = self._read(X, y)
+        rows, labels = self._begin_with(*checked)
         self._check_streamed(labels, "SLRMRegressor")
         rng = generator(self.random_state)
+        tracker = self._run(rows, labels, rng)
+        if self._find_one_scale(self._model_of(tracker), (rows, labels)):
+            rows = self._standardised(checked[0])
+            tracker = self._run(rows, labels, rng)
+        self._store_stream(tracker, rows, labels, refit=True)
+        self.n_samples_seen_ = rows.shape[0] * self.max_iter
+        return self
+
+    def _run(self, rows: Observed, labels: Floats, rng: np.random.Generator) -> PerColumnRls | SharedRls:
+        """A new tracker that has passed over standardised rows `max_iter` times."""
         tracker, extended = self._start(rows, rng), self._with_constant(rows)
         for number in range(self.max_iter):
             order = None if number == 0 else rng.permutation(rows.shape[0])
             self._weigh(tracker, tracker.run(extended, labels[:, 0].copy(), order), labels[:, 0])
-        self._store_stream(tracker, rows, labels, refit=True)
-        self.n_samples_seen_ = rows.shape[0] * self.max_iter
-        return self
+        return tracker
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -330,12 +340,15 @@ class SLRMOnlineRegressor(SubspaceRegression):
         self.state_, self.mean_ = tracker.state(), self.first_mean_
         affine = _Affine.of(tracker.v, self.standardize)
         stream = None if refit else stream_weights(tracker, affine, *self._penalties())
-        ridge, sigma2 = tracker.ridge(), tracker.sigma2()
-        tau = sigma2 / ridge if sigma2 is not None and ridge > 0 else 1.0
         weights, shift = (None, np.zeros(1)) if stream is None else (stream.weights[:, None], stream.intercept)
-        model = LowRankGaussian(affine.mean, affine.basis.T, ridge, sigma2, tau)
-        fit = Fit(model, 1, True, tracker.n_singular, weights).rotated()
+        fit = Fit(self._model_of(tracker), 1, True, tracker.n_singular, weights).rotated()
         self._store(fit, (rows, labels), self.alpha, self.l1_ratio, float(shift.sum()))
+
+    def _model_of(self, tracker: PerColumnRls | SharedRls) -> LowRankGaussian:
+        """The model of standardised rows that a tracker has learned."""
+        affine, ridge, sigma2 = _Affine.of(tracker.v, self.standardize), tracker.ridge(), tracker.sigma2()
+        tau = sigma2 / ridge if sigma2 is not None and ridge > 0 else 1.0
+        return LowRankGaussian(affine.mean, affine.basis.T, ridge, sigma2, tau)
 
     def _check_loaded(self) -> None:
         """One target, and a state of these columns and components."""

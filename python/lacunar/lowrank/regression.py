@@ -33,6 +33,8 @@ _LEAST_SPREAD = 1e-5  # the lowest, in units of the largest
 _LATENT_ROWS = 2**14  # whose covariances are held at once
 _FLAT = 1e-12  # standard deviation of labels, in units of their mean, below which they are constant
 _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
+_LEAST_NOISE = 1e-3  # of a column, in its own variances: less is rounding, or a column that others repeat
+_MORE_ALIKE = 0.9  # times as far apart as standardised noise, at most, is noise of one size
 
 
 class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type: ignore[misc]
@@ -157,6 +159,24 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         deviation = np.sqrt(squares / np.maximum(count, 1))
         least = np.maximum(_FLAT * np.abs(self.label_mean_), np.finfo(np.float64).tiny)
         self.label_scale_ = np.where(deviation > least, deviation, 1.0)
+
+    def _find_one_scale(self, model: LowRankGaussian, rows: Labelled | RowParts) -> bool:
+        """Divide all columns by one number, their largest standard deviation, where their noise is more alike in units
+        of X than standardised; whether that is so. `model` is that of the standardised `rows`.
+        """
+        if not self.standardize:
+            return False
+        count, squares = in_parts(rows).total(noise_sums, model, self.n_jobs)
+        noise = squares / np.maximum(count, 1)
+        noisy = noise > _LEAST_NOISE
+        if not noisy.any():
+            return False
+        logs = np.log(np.maximum(noise, _LEAST_NOISE)) / 2
+        apart, apart_in_units = (weighted_spread(one, count) for one in (logs, logs + np.log(self.scale_)))
+        if not apart_in_units < _MORE_ALIKE * apart:
+            return False
+        self.scale_ = np.full_like(self.scale_, self.scale_[noisy].max())
+        return True
 
     def _columns(self) -> tuple[ColumnScale, float | None]:
         """How columns are standardised, and the largest absolute value after that."""
@@ -289,6 +309,22 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
     for at, block in standardised_blocks(rows, model.mean, n_jobs=n_jobs):
         latent[at] = model.latent(block, n_jobs=n_jobs).latent
     return latent, labels
+
+
+def noise_sums(part: Labelled, model: LowRankGaussian, n_jobs: int | None) -> tuple[Floats, Floats]:
+    """Number of entries and sum of squared residuals (D,) of every column. O(n d^3)."""
+    rows, basis = part[0], model.basis
+    squares, D = np.zeros(rows.shape[1]), rows.shape[1]
+    for _, block in standardised_blocks(rows, model.mean, n_jobs=n_jobs):
+        latent = model.latent(block, n_jobs=n_jobs).latent
+        fitted = np.einsum("ij,ij->i", latent[block.row_numbers], basis[block.indices])
+        squares += np.bincount(block.indices, (block.values - fitted) ** 2, minlength=D)
+    return np.bincount(rows.indices, minlength=D).astype(np.float64), squares
+
+
+def weighted_spread(values: Floats, weight: Floats) -> float:
+    """Weighted standard deviation of values (D,)."""
+    return float(np.sqrt(np.average((values - np.average(values, weights=weight)) ** 2, weights=weight)))
 
 
 def label_totals(labels: Floats) -> tuple[Floats, Floats]:

@@ -72,8 +72,9 @@ class SLRMRegressor(SubspaceRegression):
     tol : float, default=1e-4
         Relative change of the basis at which they stop.
     standardize : bool, default=True
-        Subtract column means and divide by standard deviations, over observed entries. A column of
-        one value in all rows is left out.
+        Subtract column means and divide by standard deviations, over observed entries; by the
+        largest of these where the noise of the columns is then more alike, as where all are of one
+        unit. A column of one value in all rows is left out.
     clip : float or None, default=8.0
         Largest absolute value after standardising.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -215,7 +216,11 @@ class SLRMRegressor(SubspaceRegression):
         if not isinstance(X, ObservedFile):
             checked = self._read(X, y)
             rows = self._begin_with(*checked)
-            self._store(self._fit_table(rows, InMemory(checked)), rows, self.alpha)
+            fit = self._fit_table(rows, InMemory(checked))
+            if self._find_one_scale(fit.model, rows):
+                rows = self._standardised(checked[0]), rows[1]
+                fit = self._fit_table(rows, InMemory(checked))
+            self._store(fit, rows, self.alpha)
             return self
         if y is not None or not X.has_labels:
             raise ValueError(
@@ -252,7 +257,11 @@ class SLRMRegressor(SubspaceRegression):
 
     def _fit_parts(self, parts: RowParts) -> SLRMRegressor:
         table, checked = self._ready_parts(parts)
-        self._store(self._fit_table(table, checked), table, self.alpha)
+        fit = self._fit_table(table, checked)
+        if self._find_one_scale(fit.model, table):
+            table = self._table_of(checked)
+            fit = self._fit_table(table, checked)
+        self._store(fit, table, self.alpha)
         return self
 
     def _ready_parts(self, parts: RowParts) -> tuple[RowParts, RowParts]:
@@ -263,9 +272,13 @@ class SLRMRegressor(SubspaceRegression):
         self.one_target_ = agree_targets(list(targets))
         self._fit_columns(tables.map(attrgetter("rows"), keep=False))
         self._fit_label_means(*tables.total(_label_totals))
-        ready = tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
+        ready = self._table_of(tables)
         self._fit_label_scales(*ready.total(_label_squares))
         return ready, tables
+
+    def _table_of(self, checked: RowParts) -> RowParts:
+        """Standardised rows and centred labels of checked parts."""
+        return checked.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
 
     def _fit_table(self, table: Labelled | RowParts, checked: RowParts) -> Fit:
         """The model of standardised rows; of many rows by a few steps from the model of a sample, and with directions of
