@@ -317,7 +317,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _write_report(args: argparse.Namespace, comparison: Comparison) -> None:
-    """An interrupted comparison never takes the place of a report that is there."""
+    """Write the report; one of an interrupted comparison does not replace a report that is there."""
     from lacunar.comparison import write_report
 
     place = Path(args.report)

@@ -116,8 +116,8 @@ class Remarks:
         sentences = []
         if self.words:
             sentences.append(
-                f"text in columns of numbers or dates is taken as missing where it says none: {_listed(self.words)}. Correct the cells if "
-                "they say something."
+                f"text in columns of numbers or dates that is neither is taken as missing: {_listed(self.words)}. Correct the cells if "
+                "they mean something."
             )
         if self.levels:
             sentences.append(f"categories that fit never saw: {_listed(self.levels)}. They are {self.meaning}.")

@@ -197,8 +197,8 @@ def test_one_warning_names_column_word_and_count():
     frame = pd.DataFrame({"lead": [*MANY, "<5", "<5"], "when": ["2026-03-31"] * 21 + ["soon"], "ok": range(22)})
     encoder = TableEncoder()
     assert said(lambda: encoder.fit(frame)) == [
-        "text in columns of numbers or dates is taken as missing where it says none: '<5' in 2 cells of column 'lead' (first in row 20); "
-        "'soon' in 1 cell of column 'when' (first in row 21). Correct the cells if they say something."
+        "text in columns of numbers or dates that is neither is taken as missing: '<5' in 2 cells of column 'lead' (first in row 20); "
+        "'soon' in 1 cell of column 'when' (first in row 21). Correct the cells if they mean something."
     ]
     assert said(lambda: encoder.transform(frame)) == []  # it was said
     (warning,) = said(lambda: encoder.transform(frame.replace("<5", ">100")))

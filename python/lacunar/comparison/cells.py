@@ -155,7 +155,7 @@ def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: lis
         words = dict.fromkeys(text[lost].map(str))
         notes.append(
             f"Warning: {name}: {listed(map(repr, words))} in {counted(int(lost.sum()), 'cell')} is no {reading.kind} and was "
-            f"taken as missing, first in row {lost.argmax()}. Correct the cells if they say something."
+            f"taken as missing, first in row {lost.argmax()}. Correct the cells if they mean something."
         )
     return read
 

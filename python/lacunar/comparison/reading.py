@@ -57,7 +57,7 @@ _SPELLED = {r"\t": "\t"}  # as shells pass it on
 
 @dataclass(frozen=True)
 class How:
-    """How text is read; None is found out."""
+    """Options for reading text; what is None is found out from the text."""
 
     sep: str | None = None
     decimal: str | None = None

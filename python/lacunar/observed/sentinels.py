@@ -125,7 +125,7 @@ def warn_of_sentinels(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> 
         sentences = [f"{name!r} holds {sentinel}" for name, sentinel in alarms[:_SHOWN]]
         more = f", and {len(alarms) - _SHOWN} more such values" if len(alarms) > _SHOWN else ""
         warn_user(
-            f"{_BEGINNING}{'; '.join(sentences)}{more}. It is learned from as a number. If it means "
+            f"{_BEGINNING}{'; '.join(sentences)}{more}. It is used as a number. If it means "
             "missing, put NaN in its place first.",
         )
 

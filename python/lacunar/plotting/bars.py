@@ -230,7 +230,7 @@ class CoefficientDisplay(Bars):
         return "coefficient, in units of the column"
 
     def _draw(self, ax: Any, words: Inks, kw: dict[str, Any]) -> None:
-        """Positive ones in green, negative ones in grey."""
+        """Draw the bars, positive ones in green, negative ones in grey."""
         values = self.coef[self._order()]
         drawn = {"color": [OURS if v > 0 else PEERS for v in values], "height": 0.66} | kw
         self.bars_ = ax.barh(np.arange(len(values)), values, **drawn)

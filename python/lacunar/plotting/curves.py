@@ -365,7 +365,7 @@ class CalibrationByMissingDisplay(CoverageDisplay):
 
 
 def _calibration_error(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """Mean over rows of what the confidence of their bin is off."""
+    """Mean over rows of the difference between confidence and share of right answers in their bin."""
     order = np.argsort(confidence, kind="stable")
     bins = np.array_split(order, int(np.clip(len(order) // _ROWS_OF_A_BIN, 1, _MOST_BINS)))
     off = [len(rows) * abs(float(confidence[rows].mean() - right[rows].mean())) for rows in bins]
