@@ -22,7 +22,6 @@ from lacunar.learner.base import LacunarBase
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 _OWN_SPLITS = 5  # in the order of time, of a learner that splits its training rows
-_HURRIED = 0.8  # share of the seconds it was told to keep that a learner in a hurry uses
 _POWERS = (0.0, 2.0)  # of the number of rows, by which what a fit costs may grow
 
 
@@ -101,15 +100,12 @@ class Rival:
         return y, predicted, np.concatenate(proba).astype(np.float64) if len(proba) == len(self.done) else None
 
     def time_limit_reached(self) -> list[str]:
-        """A sentence where the learner would have used more time than it was told to take."""
-        if (
-            self.time_limit is None
-            or max((run.wall_seconds for run in self.runs), default=0.0) < _HURRIED * self.time_limit
-        ):
+        """A sentence where the time limit that the learner was told to keep has shortened it."""
+        shortened = next((run.shortened for run in self.runs if run.shortened), "")
+        if self.time_limit is None or not shortened:
             return []
-        cost = next((f" by shortening {run.shortened}" for run in self.runs if run.shortened), "")
         return [
-            f"{self.learner.name} was told to keep each fit within {self.time_limit:.2g} s for the sake of the time limit, and used it up{cost}: "
+            f"{self.learner.name} was told to keep each fit within {self.time_limit:.2g} s for the sake of the time limit, and shortened {shortened}: "
             "with a higher --time-limit it may do better."
         ]
 
