@@ -19,11 +19,13 @@ from sklearn.base import is_classifier
 from test_doors import ESTIMATORS, estimator_of
 
 from lacunar import KarmaClassifier, KarmaRegressor, LacunarClassifier, LacunarRegressor, Observed
+from lacunar.completion import Features, Graph, OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.kernels import karma_kernel
 from lacunar.lowrank import GaussianRegressor, LowRankImputer
 from lacunar.observed import read_batches
-from lacunar.uncertainty import MaskConformalRegressor
+from lacunar.plotting import MissingnessDisplay
+from lacunar.uncertainty import MaskConformalRegressor, missingness_report, value_of_measuring
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of convergence, and of names where the array has none
 NAMES = ["x0", "x1", "x2"]
@@ -456,6 +458,33 @@ class ArrowStream:
 def test_cells_of_several_values_are_refused_without_a_remedy_that_fails(learner, table):
     with pytest.raises(TypeError, match=r"column '?x0'?.* Make columns of it, or leave it out\.$"):
         learner.fit(table, [0.0, 1.0])
+
+
+def test_record_batches_are_read_where_tables_of_arrow_are():
+    pairs = pa.table({"user": ["a", "b", "a", "b"], "item": [1, 2, 2, 1]})
+    table = pa.table({"x": [*range(20), None], "word": ["u", "v", "u"] * 7})
+    edges = pa.table({"from": ["a", "b", "c", "d"], "to": ["b", "c", "d", "a"]})
+    calls = {
+        "pairs": (pairs, lambda X: OnlineMatrixClassifier().fit(X, [0, 1, 1, 0]).predict_proba(X)),
+        "report": (table, lambda X: str(missingness_report(X))),
+        "features": (table, lambda X: Features(X).begin().digest),
+        "graph": (edges, lambda X: Graph(X).begin().digest),
+        "picture": (table, lambda X: MissingnessDisplay.from_table(X).names),
+    }
+    for name, (frame, call) in calls.items():
+        np.testing.assert_array_equal(call(frame.to_batches()[0]), call(frame), name)
+    with pytest.raises(TypeError, match=r"X must be pairs .* got LazyFrame\. Pass a list"):
+        OnlineMatrixClassifier().fit(pl.from_arrow(pairs).lazy(), [0, 1, 1, 0])
+
+
+def test_text_in_arrays_is_reported_and_measured():
+    frame = pd.DataFrame({"x": [*range(39), None], "word": ["u", "v", "u", None] * 10})
+    cells, y = frame.to_numpy(dtype=object), np.arange(40.0)
+    of_cells, of_frame = missingness_report(cells, y), missingness_report(frame, y)
+    np.testing.assert_array_equal(of_cells.share, of_frame.share)
+    assert of_cells.p_value == of_frame.p_value
+    values = value_of_measuring(cells, y, cells[-2:])
+    np.testing.assert_array_equal(values, value_of_measuring(frame, y, frame[-2:]))
 
 
 FRAME = pandas(list(np.eye(3)))

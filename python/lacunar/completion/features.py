@@ -27,6 +27,7 @@ from lacunar.encode import as_labels, column_of, columns_of_frame, objects
 from lacunar.observed import Observed
 from lacunar.observed.columns import column_spread, scales_of
 from lacunar.observed.contract import as_array, check_positions, unmasked
+from lacunar.observed.numbers import as_frame
 from lacunar.observed.rules import check_parts, floats
 
 Column = NDArray[Any]  # numbers (float64, NaN where missing) or names of categories (objects, "" where missing)
@@ -43,8 +44,8 @@ def read_table(X: Any) -> Columns:
         sizes = {name: len(values) for name, values in columns.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"every column of X must have a value for every id; got lengths {sizes}.")
-    elif hasattr(X, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(X):
-        columns = _of_frame(nw.from_native(X, eager_only=True))
+    elif (frame := as_frame(X)) is not None:
+        columns = _of_frame(nw.from_native(frame, eager_only=True))
     else:
         columns = _of_array(as_array(X, keep_kind=True))
     if not columns:

@@ -35,6 +35,7 @@ from lacunar.completion.side import (
     square_names,
 )
 from lacunar.observed.contract import check_positions
+from lacunar.observed.numbers import as_frame
 
 # A trailing block of the factor this full and this large is inverted densely, by LAPACK: 3x faster where fill is heavy.
 _FULL, _LARGE = 0.8, 500
@@ -73,8 +74,9 @@ def _edges(edges: Any) -> list[tuple[Any, ...]] | None:
         return None if len(edges) == len(edges[0]) else [tuple(edge) for edge in edges]
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] in (2, 3) and len(edges) != edges.shape[1]:
         return [tuple(edge) for edge in edges.tolist()]
-    if hasattr(edges, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(edges):
-        frame = nw.from_native(edges, eager_only=True)
+    native = as_frame(edges)
+    if native is not None:
+        frame = nw.from_native(native, eager_only=True)
         if frame.shape[1] in (2, 3) and frame.shape[0] != frame.shape[1]:
             return list(frame.iter_rows())
         if frame.shape == (3, 3) and not all(dtype.is_numeric() for dtype in frame.schema.values()):

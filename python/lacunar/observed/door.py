@@ -682,10 +682,8 @@ def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     _refuse_table(X)
     if isinstance(X, tuple) and len(X) == 2:
         rows, cols = read_ids(X[0], "rows"), read_ids(X[1], "cols")
-    elif hasattr(X, "columns") or hasattr(X, "column_names"):
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True)
+    elif (native := as_frame(X)) is not None:
+        frame = nw.from_native(native, eager_only=True)
         if frame.shape[1] != 2:
             raise ValueError(f"X must have two columns, row ids and column ids; got {frame.shape[1]}. Select them.")
         rows, cols = (read_ids(frame[:, k].to_list(), name) for k, name in ((0, "rows"), (1, "cols")))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lacunar._random import generator
 from lacunar.observed import Observed
+from lacunar.observed.numbers import as_frame
 
 _CELLS_AT_ONCE = 2**22  # for which random numbers are drawn at a time
 
@@ -35,18 +36,22 @@ class Pattern(NamedTuple):
 
 def pattern_of(X: Any) -> Pattern:
     """The pattern of an array with NaN, a frame of any columns, a sparse matrix (what is not stored is missing) or `Observed`."""
-    table = Observed.from_dense(_marks(nw.from_native(X, eager_only=True))) if is_frame(X) else _entries(X)
+    table = Observed.from_dense(_marks(_in_narwhals(X))) if is_frame(X) else _entries(X)
     return Pattern(table.indptr, table.indices, table.shape)
 
 
 def is_frame(X: Any) -> bool:
     """Whether X is a frame of pandas, polars, Arrow or narwhals."""
-    return isinstance(X, nw.DataFrame) or bool(nw.dependencies.is_into_dataframe(X))
+    return as_frame(X) is not None
+
+
+def _in_narwhals(X: Any) -> Any:
+    return nw.from_native(as_frame(X), eager_only=True)
 
 
 def by_rows(X: Any) -> Any:
     """A table like X with `shape`, of which `take` takes rows: a frame of narwhals, a CSR or dense array, or `Observed`."""
-    return nw.from_native(X, eager_only=True) if is_frame(X) else _in_form_of(X, _entries(X))
+    return _in_narwhals(X) if is_frame(X) else _in_form_of(X, _entries(X))
 
 
 def take(table: Any, rows: Any) -> Any:

@@ -25,7 +25,7 @@ from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_array, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
-from lacunar.observed.numbers import numbers_of
+from lacunar.observed.numbers import as_frame, numbers_of
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, trial_rows
 from lacunar.uncertainty.conformal import ConformalScores, rows_needed
 
@@ -97,9 +97,9 @@ def with_copies(rows: Any, rng: np.random.Generator) -> list[Any]:
 
 
 def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
-    """An encoder that turns a frame into numbers; None for tables that hold numbers."""
-    is_frame = hasattr(table, "columns") and not isinstance(table, Observed)
-    return TableEncoder(**options).fit(table) if is_frame else None
+    """An encoder that turns a frame, or an array with text, into numbers; None for tables that hold numbers."""
+    table = _text_in_pandas(table)
+    return None if as_frame(table) is None else TableEncoder(**options).fit(table)
 
 
 def as_numbers(table: Any, encoder: TableEncoder | None, remarks: Remarks | None = None) -> Floats:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, mannwhitneyu, ttest_ind
@@ -20,6 +19,8 @@ from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
 from lacunar.observed.door import read_target
+from lacunar.observed.names import native_names
+from lacunar.observed.numbers import as_frame
 from lacunar.uncertainty.foresight import Indicators, foresights, holm, indicators_of
 from lacunar.uncertainty.masks import as_numbers, encoder_of
 from lacunar.uncertainty.report import MissingnessReport
@@ -154,11 +155,12 @@ def numbered(X: Any) -> NumberedTable:
     table = as_numbers(X, encoder)
     levels: list[NDArray[Any] | None]
     if encoder is None:
-        names, levels = np.array([f"x{j}" for j in range(table.shape[1])]), [None] * table.shape[1]
+        levels = [None] * table.shape[1]
     else:
-        names = np.array([str(name) for name in nw.from_native(X, eager_only=True).columns])
         table, levels = table[:, np.unique(encoder.source_, return_index=True)[1]], list(encoder.categories_)
-    return NumberedTable(table, names, levels, indicators_of(table, levels))
+    frame = as_frame(X)
+    names = native_names(frame) if frame is not None else [f"x{j}" for j in range(table.shape[1])]
+    return NumberedTable(table, np.array([str(name) for name in names]), levels, indicators_of(table, levels))
 
 
 def target_numbers(y: Any) -> Floats:
