@@ -114,6 +114,14 @@ def add_forest(
     out: NDArray[np.float64],
     n_threads: int,
 ) -> None: ...
+def symmetric_tree(
+    codes: NDArray[np.uint8],
+    n_codes: NDArray[np.int32],
+    categorical: NDArray[np.uint8],
+    pairs: NDArray[np.float64],
+    penalty: float,
+    depth: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
 def selected_inverse(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -20,12 +20,13 @@ from sklearn.ensemble import (
 )
 
 from lacunar import _core
+from lacunar._symmetric import SymmetricBoosting, SymmetricTree
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.observed.rules import Array, Flag, Number, Rule, floats, whole
 
 T = TypeVar("T", bound="Trees")
-Boosting: TypeAlias = HistGradientBoostingClassifier | HistGradientBoostingRegressor
+Boosting: TypeAlias = HistGradientBoostingClassifier | HistGradientBoostingRegressor | SymmetricBoosting
 Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
@@ -90,18 +91,22 @@ class Trees(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def of_boosting(cls, models: Sequence[Boosting], categorical: NDArray[np.bool_], n_iter: int | None = None) -> Self:
-        """The mean of histogram gradient boostings over the same columns after so many iterations, or all, in units of their raw predictions.
+        """The mean of boostings of one kind over the same columns after so many iterations, or all, in units of their raw predictions.
 
         One output, or k classes.
         """
         builder = _Builder()
         share = 1.0 / len(models)
         for model in models:
+            if isinstance(model, SymmetricBoosting):
+                for symmetric in model.trees_[:n_iter]:
+                    builder.add_symmetric_tree(symmetric, model, share)
+                continue
             columns, levels = _columns_of(categorical), levels_of(model, categorical)
             for iteration in inside(model, "_predictors")[:n_iter]:
                 for output, tree in enumerate(iteration):
                     builder.add_histogram_tree(tree, columns, levels, output, share)
-        start = np.mean([np.ravel(inside(model, "_baseline_prediction")) for model in models], axis=0)
+        start = np.mean([_start_of(model) for model in models], axis=0)
         return builder.finish(cls(), start, len(categorical), rounds=False)
 
     @classmethod
@@ -118,10 +123,17 @@ def _columns_of(categorical: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])
 
 
+def _start_of(model: Boosting) -> Floats:
+    """What a model says before its first tree, one value an output."""
+    return model.start_ if isinstance(model, SymmetricBoosting) else np.ravel(inside(model, "_baseline_prediction"))
+
+
 def levels_of(model: Boosting, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """For every categorical column the levels that the model knows, in the order of its own numbers."""
     if not categorical.any():
         return []
+    if isinstance(model, SymmetricBoosting):
+        return [model.levels_[j].astype(np.int64) for j in np.flatnonzero(categorical)]
     known = inside(model, "_preprocessor").named_transformers_["encoder"].categories_
     return [np.asarray([c for c in levels if c == c], dtype=np.int64) for levels in known]
 
@@ -165,6 +177,31 @@ class _Builder:
             sets,
             share * inside(nodes, "value")[leaf][:, None],
             output,
+        )
+
+    def add_symmetric_tree(self, tree: SymmetricTree, model: SymmetricBoosting, share: float) -> None:
+        """A symmetric tree, whose nodes come level by level; those of a level are alike."""
+        depth, n_leaves = len(tree.columns), len(tree.values)
+        thresholds, sets = np.zeros(depth), np.full(depth, -1, dtype=np.int32)
+        for level, (column, left) in enumerate(zip(tree.columns, tree.left, strict=True)):
+            if model.categorical[column]:
+                sets[level] = len(self._sets)
+                self._sets.append(_level_set(left, model.levels_[column].astype(np.int64)))
+            else:  # the first code is that of missing numbers; all or none of the others may go left
+                thresholds[level] = np.r_[-np.inf, model.edges_[column], np.inf][left.sum() - 1]
+        missing_left = np.array([left[0] for left in tree.left])
+        nodes = np.repeat(np.arange(depth), 2 ** np.arange(depth))  # the level of every inner node
+        place, leaves = np.arange(len(nodes)), np.zeros(n_leaves, dtype=np.intp)
+        self._add(
+            np.arange(len(nodes) + n_leaves) >= len(nodes),
+            np.r_[tree.columns[nodes], leaves],
+            np.r_[thresholds[nodes], leaves],
+            np.r_[2 * place + 1, leaves],
+            np.r_[2 * place + 2, leaves],
+            np.r_[missing_left[nodes], leaves],
+            np.r_[sets[nodes], leaves - 1].astype(np.int32),
+            share * tree.values,
+            0,
         )
 
     def add_tree(self, tree: Any, share: float) -> None:
@@ -222,6 +259,14 @@ class _Builder:
         trees.values_ = np.ascontiguousarray(np.concatenate(self._values))
         trees.sets_ = np.array(self._sets, dtype=np.uint32).reshape(-1, _WORDS)
         return trees
+
+
+def _level_set(left: NDArray[np.bool_], levels: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Bits of the levels whose codes go left; levels that were not learned are as missing, the first code."""
+    flags = np.full(32 * _WORDS, left[0])
+    flags[levels] = left[1:]
+    packed: NDArray[np.uint32] = np.packbits(flags, bitorder="little").view(np.uint32)
+    return packed
 
 
 def _category_set(bits: NDArray[np.uint32], levels: NDArray[np.int64], missing_left: bool) -> NDArray[np.uint32]:

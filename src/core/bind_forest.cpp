@@ -2,6 +2,7 @@
 
 #include "arrays.hpp"
 #include "lacunar/sums/forest.hpp"
+#include "lacunar/sums/symmetric.hpp"
 
 namespace lacunar::bind {
 namespace {
@@ -60,6 +61,31 @@ void add_forest_to(const Array<double>& rows, const Array<Index>& roots, const A
   add_forest(forest, from, n, n_cols, to, n_outputs, n_threads);
 }
 
+py::tuple symmetric_tree(const Array<unsigned char>& codes, const Array<Index>& n_codes,
+                         const Array<unsigned char>& categorical, const Array<double>& pairs, double penalty,
+                         Offset depth) {
+  expect_matrix(codes, "codes");
+  const Offset n_cols = codes.shape(0), n = codes.shape(1);
+  if (n_cols < 1 || depth < 1 || depth > 16) throw std::invalid_argument("a tree needs columns, and 1 to 16 levels");
+  expect_size(n_codes, n_cols, "n_codes");
+  expect_size(categorical, n_cols, "categorical");
+  if (pairs.ndim() != 3) throw std::invalid_argument("pairs is not of three dimensions");
+  expect_size(pairs, {n, pairs.shape(1), 2}, "pairs");
+  for (Offset j = 0; j < n_cols; ++j)
+    for (Offset i = 0; i < n; ++i)
+      if (codes.data()[j * n + i] >= n_codes.data()[j]) throw std::invalid_argument("codes must lie below n_codes");
+  Array<Index> columns(depth), of_columns(depth), leaf(n);
+  const CodedRows rows{codes.data(), n_codes.data(), categorical.data(), n, n_cols};
+  const double* from = pairs.data();
+  const Offset n_outputs = pairs.shape(1);
+  Index *to_columns = columns.mutable_data(), *to_codes = of_columns.mutable_data(), *to_leaf = leaf.mutable_data();
+  {
+    const Released nogil;
+    grow_symmetric_tree(rows, from, n_outputs, penalty, depth, to_columns, to_codes, to_leaf);
+  }
+  return py::make_tuple(columns, of_columns, leaf);
+}
+
 }  // namespace
 
 void bind_forest(py::module_& m) {
@@ -69,6 +95,10 @@ void bind_forest(py::module_& m) {
         arg("missing_left").noconvert(), arg("category_set").noconvert(), arg("sets").noconvert(),
         arg("values").noconvert(), arg("out").noconvert(), arg("n_threads"),
         "Adds to out (n, n_outputs) the values of the leaves that rows (n, n_cols) reach.");
+  m.def("symmetric_tree", &symmetric_tree, arg("codes").noconvert(), arg("n_codes").noconvert(),
+        arg("categorical").noconvert(), arg("pairs").noconvert(), arg("penalty"), arg("depth"),
+        "Columns (depth) and codes (depth) of the splits of a symmetric tree, root first, and the leaf (n) of every "
+        "row.");
 }
 
 }  // namespace lacunar::bind

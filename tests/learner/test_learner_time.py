@@ -14,6 +14,7 @@ from sklearn.ensemble import (
 
 from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar._cuts import cuts_of
+from lacunar._symmetric import SymmetricBoosting
 from lacunar.karma import selection
 from lacunar.learner import base, ensemble, members, trees, views
 from lacunar.learner import regressor as regressor_module
@@ -39,7 +40,7 @@ class WorkClock:
         self.now, self.slowness, self.patch = 0.0, slowness, monkeypatch.setattr
         for module in (base, ensemble, members, trees, views, selection, regressor_module, posterior):
             self.patch(module, "perf_counter", lambda: self.now)
-        for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+        for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor, SymmetricBoosting):
             self.charge_iterations(kind)
         for kind in (ExtraTreesClassifier, ExtraTreesRegressor):
             self.charge(kind, "fit", self.of_forest)

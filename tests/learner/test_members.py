@@ -94,6 +94,7 @@ def test_boosting_out_of_fold_is_that_of_models_with_one_number_of_iterations(la
     """No fold chooses its iterations for itself: its values out of fold would be too good for the pool."""
     X, y = table(150)
     target = (y > 0).astype(int) if labels else y
+    monkeypatch.setattr(trees, "_shapes", lambda training: [trees._SMALL_LEAVES])
     trainings = []
     fit = trees.BoostingMember.fit
     monkeypatch.setattr(
@@ -105,7 +106,7 @@ def test_boosting_out_of_fold_is_that_of_models_with_one_number_of_iterations(la
     values, twin = fit(trees.BoostingMember(), training), np.full((150, 2 if labels else 1), np.nan)
     known = training.labels if labels else training.Y[:, 0]
     for train, test in training.cuts:
-        model = trees._model(training, trees._leaves(training)[0])
+        model = trees._model(training, trees._shapes(training)[0])
         model.set_params(early_stopping=False, max_iter=member.n_iter_[0])
         with trees.one_openmp_thread():
             model.fit(training.view.T[train], known[train])
@@ -197,7 +198,7 @@ def test_a_forest_grows_until_more_trees_gain_little(signal, fewest, most):
 
 
 @pytest.mark.parametrize("rule", [True, False])
-def test_few_rows_choose_usual_trees_for_rules_and_small_ones_for_sums(rule, monkeypatch):
+def test_few_rows_choose_symmetric_trees_for_rules_and_small_ones_for_sums(rule, monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 4))
     y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)) if rule else X @ [1, 1, -1, 1] + 0.5 * rng.normal(size=300) > 0
@@ -208,7 +209,7 @@ def test_few_rows_choose_usual_trees_for_rules_and_small_ones_for_sums(rule, mon
         lambda self, grown, training: chosen.extend(grown) or store(self, grown, training),
     )
     LacunarClassifier(members=["boosting"]).fit(X, y)
-    assert [fold.leaves for fold in chosen[0].folds] == [trees._USUAL_LEAVES if rule else trees._SMALL_LEAVES] * 5
+    assert [fold.shape for fold in chosen[0].folds] == ["symmetric" if rule else trees._SMALL_LEAVES] * 5
 
 
 @pytest.mark.parametrize("grouped", [False, True])

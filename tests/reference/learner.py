@@ -24,6 +24,22 @@ def summed_trees(trees, rows):
     return out
 
 
+def symmetric_tree(codes, n_codes, categorical, pairs, penalty, depth):
+    """Splits (column, code) of a symmetric tree, and the leaf of every row: every split of every level tried."""
+    leaf, splits = np.zeros(codes.shape[1], dtype=int), []
+    for _ in range(depth):
+        tried = {}
+        for column, of_column in enumerate(codes):
+            for code in range(n_codes[column]):
+                left = of_column == code if categorical[column] else of_column <= code
+                sides = [pairs[2 * leaf + ~left == side].sum(axis=0) for side in range(2 * leaf.max() + 2)]
+                tried[column, code] = sum((g**2 / (h + penalty)).sum() for g, h in (side.T for side in sides))
+        column, code = max(tried, key=tried.get)  # the first of equals
+        splits.append((column, code))
+        leaf = 2 * leaf + ~(codes[column] == code if categorical[column] else codes[column] <= code)
+    return splits, leaf
+
+
 def ridge_out_of_fold(inputs, y, folds, penalty):
     """Every row predicted by ridge regression on the other folds; columns standardised by all rows, the intercept free."""
     columns = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)

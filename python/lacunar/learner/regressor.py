@@ -224,6 +224,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     their products inputs of ridge regression. Columns and the low-rank model are learned from
     40,000 rows at most.
 
+    Boosting of fewer than 5,000 rows, 100 columns at most and one output compares small, usual and
+    symmetric trees by the rows held out. All nodes of a level of a symmetric tree share a split, so
+    that rules of several columns are found of which no column tells alone.
+
     Predictions of a row with a category that `fit` never saw are means over the categories that it
     saw (32 of them where there are more), each counted once. Of a column with more than 40
     categories the mean of the target by category may stand for the category: from rows of other

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -22,6 +22,7 @@ from sklearn.ensemble import (
 )
 
 from lacunar._cuts import in_order
+from lacunar._symmetric import SymmetricBoosting
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar._trees import Boosting, Forest, Trees, levels_of, on_grid
 from lacunar._typing import Floats, Ints
@@ -66,6 +67,9 @@ _FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
 _MANY_CLASSES = 3  # beyond which boosting takes fewer trees, of one size
 
 
+Shape: TypeAlias = int | Literal["symmetric"]  # leaves of a tree, or one whose nodes of a level share a split
+
+
 def all_chances(chances: Floats, seen: Ints, n_classes: int) -> Floats:
     """Probabilities of all classes, from those of the classes that a fold has seen."""
     if len(seen) == n_classes:
@@ -82,10 +86,10 @@ def log_chances(chances: Floats) -> Floats:
 
 
 class BoostingMember(BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
+    """scikit-learn's histogram gradient boosting, or one of symmetric trees, with missing entries as they are: the mean of the models of the folds.
 
-    Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Small and usual
-    trees compete on the first fold, and of few rows on all folds; trees of a large table are of one size.
+    Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Small, usual and
+    symmetric trees compete on the first fold, and of few rows on all folds; trees of a large table are of one size.
     """
 
     name = "boosting"
@@ -110,18 +114,18 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         return np.hstack([of_target.values(training) for of_target in grown])
 
     def _best(self, training: TrainingSet, y: NDArray[Any], last: int) -> Grown:
-        """Small or usual trees, whichever do better on the first fold; where few rows cannot tell by one fold, on all of them."""
+        """Small, usual or symmetric trees, whichever do better on the first fold; where few rows cannot tell by one fold, on all of them."""
         cuts = [cut for cut in training.cuts if not training.n_classes or (len(cut[0]) and np.ptp(y[cut[0]]))]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
         until = training.deadline if last == 1 else perf_counter() + training.left() / last
-        sizes = _leaves(training)
-        firsts = [FoldModel(training, y, *cuts[0], leaves) for leaves in sizes]
+        shapes = _shapes(training)
+        firsts = [FoldModel(training, y, *cuts[0], shape) for shape in shapes]
         for k, model in enumerate(firsts):
-            model.grow_while_it_helps(until, len(cuts) + len(sizes) - 1 - k)
+            model.grow_while_it_helps(until, len(cuts) + len(shapes) - 1 - k)
         most = (_CLOSE if training.n < _FEW_ROWS else 1.0) * min(model.losses.min() for model in firsts)
         candidates = [
-            Grown([first, *(FoldModel(training, y, *cut, first.leaves) for cut in cuts[1:])])
+            Grown([first, *(FoldModel(training, y, *cut, first.shape) for cut in cuts[1:])])
             for first in firsts
             if first.losses.min() <= most
         ]
@@ -137,7 +141,9 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
 
     def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
         y = training.Y[:, 0] if training.labels is None else training.labels
-        model = _model(whole, max(_leaves(whole))).set_params(max_iter=_PILOT_ITERATIONS, early_stopping=False)
+        model = _model(whole, _LARGE_LEAVES if whole.large else _USUAL_LEAVES).set_params(
+            max_iter=_PILOT_ITERATIONS, early_stopping=False
+        )
         with one_openmp_thread():
             model.fit(np.hstack(training.view.read(training.reads)), y, sample_weight=training.weight)
         targets = 1 if training.n_classes else training.Y.shape[1]
@@ -183,8 +189,8 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
 class FoldModel:
     """A boosting that learns the training rows of a fold, and its losses on the rows held out, on one thread: sums do not depend on the machine."""
 
-    def __init__(self, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints, leaves: int) -> None:
-        self.model, self.test, self.leaves = _model(training, leaves), test, leaves
+    def __init__(self, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints, shape: Shape) -> None:
+        self.model, self.test, self.shape = _model(training, shape), test, shape
         self.wished, self.patience = _wished(training), _LARGE_PATIENCE if training.large else _PATIENCE
         known = test[np.isin(y[test], y[train])] if training.n_classes else test
         watched = known if len(known) else train  # rows held out whose classes were not learned tell nothing
@@ -280,7 +286,7 @@ class Grown:
     def learn_all(self, training: TrainingSet, y: NDArray[Any]) -> None:
         """One model of as many iterations that learns from all rows: the last ones are in no cut of a time series."""
         final = training.final
-        model = _model(training, self.folds[0].leaves).set_params(max_iter=self.n_iter, early_stopping=False)
+        model = _model(training, self.folds[0].shape).set_params(max_iter=self.n_iter, early_stopping=False)
         with one_openmp_thread():
             self.models = [model.fit(_columns_of_rows(training, final), y[final], training.weights(final))]
 
@@ -363,7 +369,9 @@ def _wished(training: TrainingSet) -> int:
 
 def seconds_of_boosting(training: TrainingSet) -> float:
     """What boosting of one target takes, roughly, where it takes all iterations: every leaf passes over its rows and the bins of all columns."""
-    sizes, outputs = _leaves(training), training.n_classes if training.n_classes > 2 else 1
+    # A symmetric tree of some thousand entries takes as long as a leaf or two.
+    sizes = [shape if isinstance(shape, int) else 2 for shape in _shapes(training)]
+    outputs = training.n_classes if training.n_classes > 2 else 1
     leaves = sum(sizes) + max(sizes) * (min(len(training.cuts), 3) - 1)
     a_leaf = 5e-5 + 2e-6 * training.view.T.shape[1] + 5e-9 * training.n
     return float(_wished(training) * outputs * leaves * a_leaf)
@@ -419,17 +427,19 @@ def _pilot_loss(training: TrainingSet, cut: tuple[Ints, Ints]) -> float:
     return sum(float(pilot.losses.min()) for pilot in pilots)
 
 
-def _model(training: TrainingSet, leaves: int) -> Boosting:
+def _model(training: TrainingSet, shape: Shape) -> Boosting:
+    if shape == "symmetric":
+        return SymmetricBoosting(_categorical(training), of_labels=training.n_classes > 0)
     make = HistGradientBoostingClassifier if training.n_classes else HistGradientBoostingRegressor
     # Few rows: those of one person or place stand together.
     leaf = int(np.clip(_LEAST_LEAF_SHARE * training.n, *_LEAST_LEAF)) if training.n >= _MANY_ROWS else 5
     categorical = _categorical(training)
     return make(
         learning_rate=0.1,
-        max_leaf_nodes=leaves,
+        max_leaf_nodes=shape,
         min_samples_leaf=leaf,
         l2_regularization=1.0,
-        max_features=_share_of_columns(training, leaves),
+        max_features=_share_of_columns(training, shape),
         max_bins=_bins(training),
         random_state=training.seed,
         categorical_features=categorical if categorical.any() else None,
@@ -446,16 +456,17 @@ def _share_of_columns(training: TrainingSet, leaves: int) -> float:
     return 0.3 if training.n_classes and training.n < _FEW_ROWS and leaves == _SMALL_LEAVES else 0.7
 
 
-def _leaves(training: TrainingSet) -> list[int]:
-    """Leaves of a tree, of which rows held out choose; of many rows, columns or outputs one size alone, that suits as many rows."""
+def _shapes(training: TrainingSet) -> list[Shape]:
+    """Shapes of trees, of which rows held out choose; of many rows, columns or outputs one size alone, that suits as many rows."""
     if training.large:
         return [_LARGE_LEAVES]
     one_output = training.n_classes <= _MANY_CLASSES if training.n_classes else training.Y.shape[1] == 1
     fewest = _FEWEST_ROWS if training.n_classes else _FEW_ROWS  # small trees of numbers choose among most columns
     few_columns = training.view.T.shape[1] <= _MANY_COLUMNS
-    if one_output and fewest <= training.n < _MANY_ROWS and few_columns and training.learned is None:
-        return [_SMALL_LEAVES, _USUAL_LEAVES]
-    return [_SMALL_LEAVES if training.n < _FEW_ROWS else _USUAL_LEAVES]
+    usual = _SMALL_LEAVES if training.n < _FEW_ROWS else _USUAL_LEAVES
+    if not (one_output and few_columns and training.n < _MANY_ROWS and training.learned is None):
+        return [usual]
+    return [_SMALL_LEAVES, _USUAL_LEAVES, "symmetric"] if training.n >= fewest else [usual, "symmetric"]
 
 
 def _bins(training: TrainingSet) -> int:
