@@ -104,7 +104,7 @@ def test_further_hidden_hides_by_value_in_some_rows():
 
 
 def lacking(missing, variance):
-    return Lacking(missing, missing[:, :1].sum(axis=1) * 1.0, variance, np.zeros(len(missing)))
+    return Lacking(np.where(missing, np.nan, 0.0), missing[:, :1].sum(axis=1) * 1.0, variance, np.zeros(len(missing)))
 
 
 def test_rows_are_news_that_lack_or_leave_open_more_than_a_twentieth_of_training():

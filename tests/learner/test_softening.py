@@ -82,7 +82,7 @@ def test_coefficients_minimise_the_log_loss_of_the_copies():
     rng = np.random.default_rng(6)
     missing = np.vstack([np.zeros((50, 4), dtype=bool), rng.random((600, 4)) < 0.5])
     variance = 1.0 + missing.sum(axis=1)
-    rows = Lacking(missing, missing[:, 0] * 1.0, variance, np.zeros(650))
+    rows = Lacking(np.where(missing, np.nan, 0.0), missing[:, 0] * 1.0, variance, np.zeros(650))
     labels = np.arange(650) % 50 % 3
     logs = rng.normal(size=(650, 3)) + 1.5 * (labels[:, None] == np.arange(3)) * (1 - missing.mean(axis=1))[:, None]
     logs = 4 * logs - np.logaddexp.reduce(4 * logs, axis=1, keepdims=True)

@@ -450,15 +450,12 @@ class LacunarBase(Explains, TakesMissing):
         predicted = self._predicted(ensemble, copies)
         return copies, copied, predicted - share_left[:, None] * np.tile(optimism, (times, 1))
 
-    def _lacked(
-        self, view: View, target_variance: TargetVariance | None, q: int
-    ) -> tuple[NDArray[np.bool_], Floats, Floats]:
-        """What rows lack as they came: which entries, how many of columns that training always saw, and Var(target | row) (m, q)."""
-        missing = np.isnan(view.T)
-        always_seen = missing[:, self.always_seen_].sum(axis=1).astype(np.float64)
+    def _lacked(self, view: View, target_variance: TargetVariance | None, q: int) -> tuple[Floats, Floats]:
+        """What rows lack as they came: how many of columns that training always saw, and Var(target | row) (m, q)."""
+        always_seen = np.isnan(view.T[:, self.always_seen_]).sum(axis=1).astype(np.float64)
         if target_variance is None or self.posterior_ is None:
-            return missing, always_seen, np.ones((len(view.Z), q))
-        return missing, always_seen, target_variance.variances(self.posterior_, view.Z)
+            return always_seen, np.ones((len(view.Z), q))
+        return always_seen, target_variance.variances(self.posterior_, view.Z)
 
     def value_of_measuring(self, X: Any, *, cost: Any = None) -> Floats:
         """What a missing entry is expected to tell about the target, if it were measured.

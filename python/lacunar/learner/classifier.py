@@ -335,8 +335,8 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
 
     def _lacking(self, view: View) -> Lacking:
         """The missingness of rows, and the mean variance of their class indicators."""
-        missing, always_seen, variances = self._lacked(view, self.target_variance_, 1)
-        return Lacking(missing, always_seen, variances.mean(axis=1), np.zeros(len(missing)))
+        always_seen, variances = self._lacked(view, self.target_variance_, 1)
+        return Lacking(view.T, always_seen, variances.mean(axis=1), np.zeros(len(view.T)))
 
     def _target(self, y_encoded: Ints, weight: Floats | None, groups: Ints | None) -> Target:
         """Classes as numbers, and as the targets of least squares."""

@@ -394,8 +394,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
     def _lacking(self, view: View, values: Floats, target_variance: TargetVariance | None) -> list[Lacking]:
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
-        lacked = self._lacked(view, target_variance, values.shape[1])
-        return [Lacking(*lacked[:2], variance, value) for variance, value in zip(lacked[2].T, values.T, strict=True)]
+        always_seen, variances = self._lacked(view, target_variance, values.shape[1])
+        pairs = zip(variances.T, values.T, strict=True)
+        return [Lacking(view.T, always_seen, variance, value) for variance, value in pairs]
 
     def _unit_of_values(self) -> float:
         return float(self.target_scale_[0] ** 2) if len(self.target_scale_) == 1 else 1.0 / len(self.target_scale_)
@@ -449,12 +450,14 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         Notes
         -----
         Prediction plus and minus a quantile of |residual| / std out of fold times std, among
-        training rows that lack about as many entries (cross-conformal, Vovk 2015). Rows that lack
-        more, or other columns, than nearly all training rows have wider ones, by the residuals of
-        copies of training rows with further entries hidden, at random and by their own values.
-        Where 50 rows or more come whose observed values are not those of training, beyond chance,
-        what masks told the members may no longer hold, as when training entries were missing by
-        their own values: intervals then are those of `lacunar.uncertainty.MaskConformalRegressor`
+        training rows that lack about as many entries (cross-conformal, Vovk 2015). Of 100 rows or
+        more std also depends on what the entries are, where that makes better intervals out of
+        fold, as where noise grows by a column. Rows that lack more, or other columns, than nearly
+        all training rows have wider ones, by the residuals of copies of training rows with further
+        entries hidden, at random and by their own values. Where 50 rows or more come whose observed
+        values are not those of training, beyond chance, what masks told the members may no longer
+        hold, as when training entries were missing by their own values: intervals then are those of
+        `lacunar.uncertainty.MaskConformalRegressor`
         and rest on values alone; their middle is another than the prediction. All this is measured,
         not guaranteed; `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee
         for rows like those of training.

@@ -43,7 +43,7 @@ CLASSES = _table(
     ("lacunar.learner", "lacunar.learner.texts", "TextNumbers"),
     ("lacunar.learner", "lacunar.learner.trees", "BoostingMember ForestMember"),
     ("lacunar.learner", "lacunar.learner.views", "TableViews"),
-    ("lacunar.learner", "lacunar.uncertainty.deviation", "PredictiveDeviation"),
+    ("lacunar.learner", "lacunar.uncertainty.deviation", "ColumnDeviation PredictiveDeviation"),
     ("lacunar.learner", "lacunar.uncertainty.shift", "ExtraMissingProbabilities ExtraMissingVariance"),
     ("lacunar.uncertainty", "lacunar.uncertainty.boosted", "BoostedGaussian"),
     ("lacunar.uncertainty", "lacunar.uncertainty.class_gaussians", "ClassGaussians"),

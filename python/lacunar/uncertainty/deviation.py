@@ -7,14 +7,23 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import GammaRegressor
 
+from lacunar._random import generator
 from lacunar._threads import one_openmp_thread
+from lacunar._trees import Trees, on_grid
 from lacunar._typing import Floats
-from lacunar.observed.rules import Number, Rule, floats
+from lacunar.observed.rules import Instance, Number, Rule, floats
 
 _LEAST_SQUARE, _RIDGE = 1e-4, 0.02  # of the regression of squared residuals, in units of their mean
 _WIDEST = 6.0  # log of a variance over the mean square
+FEWEST_BY_COLUMNS = 100  # rows, from which scales may depend on entries
+_TREES, _RATE, _LEAVES, _LEAST_LEAF = 20, 0.1, 4, 20  # of squared scores
+_SIZES = 0.01, 10.0  # of scores, in units of the median
+_SELDOM = 0.05  # missing in training: too few gaps to learn from
+_MOST_NUMBERS = 2**20  # of rows that trees of scores learn from
+_SURE = 1.0  # standard errors by which intervals must be better
 
 
 class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
@@ -64,3 +73,73 @@ def sigma_out_of_fold(
 
 def _features(predicted: Floats, variance: Floats, missing: Floats) -> Floats:
     return np.column_stack([np.log(variance), missing, predicted, predicted**2])
+
+
+class ColumnDeviation(BaseEstimator):  # type: ignore[misc]
+    """What standard deviations are multiplied by where noise grows by a column, or where it is missing.
+
+    A few small trees on a row's entries, of gamma loss, learn the mean square of scores, which are residuals over
+    standard deviations.
+    """
+
+    _schema: ClassVar[dict[str, Rule]] = {"trees_": Instance(Trees)}
+
+    def fit(self, rows: Floats, scores: Floats) -> Self:
+        """Learn from rows with missing entries (n, d), NaN there, and scores out of fold (n,)."""
+        n, d = rows.shape
+        learned = np.linspace(0, n - 1, min(n, max(_MOST_NUMBERS // d, 1))).astype(np.intp)
+        sizes = np.abs(scores[learned])
+        with np.errstate(over="ignore"):  # of exact predictions next to others
+            sizes /= max(float(np.median(sizes)), float(np.finfo(np.float64).tiny))
+        squares = np.clip(sizes, *_SIZES) ** 2
+        squares = on_grid(squares / squares.mean())
+        rows = _with_gaps(rows[learned])
+        rows = np.where(np.isnan(rows).all(axis=0), 0.0, rows)  # an empty column has no bins
+        times = len(rows) // len(learned)
+        boosting = HistGradientBoostingRegressor(
+            loss="gamma",
+            max_iter=_TREES,
+            learning_rate=_RATE,
+            max_leaf_nodes=_LEAVES,
+            min_samples_leaf=times * _LEAST_LEAF,
+            early_stopping=False,
+            random_state=0,
+        )
+        with one_openmp_thread():
+            boosting.fit(rows, np.tile(squares, times))
+        self.trees_ = Trees.of_boosting([boosting], np.zeros(d, dtype=bool))
+        return self
+
+    def factor(self, rows: Floats) -> Floats:
+        """Factors (m,) of the standard deviations of rows (m, d)."""
+        return np.asarray(np.exp(self.trees_.sums(rows)[:, 0] / 2))
+
+
+def _with_gaps(rows: Floats) -> Floats:
+    """The rows, and where training nearly always shows a column the rows again, of which a random share of such entries
+    is hidden: what is said of a row that lacks one is a mean over what it may be.
+    """
+    shown = np.isnan(rows).mean(axis=0) < _SELDOM
+    if not shown.any():
+        return rows
+    rng = generator(0)
+    hidden = shown & (rng.random(rows.shape) < rng.random((len(rows), 1)))
+    return np.vstack([rows, np.where(hidden, np.nan, rows)])
+
+
+def factors_out_of_fold(rows: Floats, scores: Floats, fold: NDArray[np.integer]) -> Floats:
+    """Factors (N,) of rows (N, d): those of a fold, by its number in `fold` (N,), are learned from the scores (n,) of the
+    first n rows that are in other folds.
+    """
+    factors = np.empty(len(rows))
+    for k in np.unique(fold):
+        learned, test = np.flatnonzero(fold[: len(scores)] != k), fold == k
+        factors[test] = ColumnDeviation().fit(rows[learned], scores[learned]).factor(rows[test])
+    return factors
+
+
+def is_less(scores: Floats, least: Floats) -> bool:
+    """Whether interval scores (n,) are less than others of the same rows beyond what chance does."""
+    with np.errstate(invalid="ignore"):  # of too few rows for the level all are infinite
+        gain = least - scores
+        return bool(gain.mean() > _SURE * gain.std() / np.sqrt(len(gain)))

@@ -38,7 +38,14 @@ from lacunar.uncertainty.conformal import (
     skewed_interval,
     warn_of_infinite,
 )
-from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
+from lacunar.uncertainty.deviation import (
+    FEWEST_BY_COLUMNS,
+    ColumnDeviation,
+    PredictiveDeviation,
+    factors_out_of_fold,
+    is_less,
+    sigma_out_of_fold,
+)
 from lacunar.uncertainty.masks import (
     MaskConformal,
     as_numbers,
@@ -55,7 +62,6 @@ from lacunar.uncertainty.shift import evenly
 _LEAST_STD = 1e-150  # whose square is above 0
 _FEWEST_CHOOSING = 100  # rows, from which the default chooses its base
 _FOLDS, _FOLDS_OF_FEW, _MANY = 5, 10, 400  # rows, from which a fifth is not missed
-_SURE = 1.0  # standard errors by which a base must be better than a simpler one
 _MEAN_OVER = 50  # residuals, evenly spaced among the sorted ones
 
 
@@ -93,12 +99,33 @@ class TrainingRows(NamedTuple):
             yield BoostedGaussian().fit(rows, target, gaussian)
 
 
+class OutOfFold(NamedTuple):
+    """Predictions out of fold of the rows of all tables, one table after another, and what their scores are multiplied by."""
+
+    mean: Floats  # (N,)
+    sigma: Floats  # (N,)
+    tables: list[Any]  # rows as they came, and copies with further entries hidden
+
+    @property
+    def n_missing(self) -> Floats:
+        return np.concatenate([count_missing(table) for table in self.tables])
+
+
 class Base(NamedTuple):
     """A model of all rows, then those without each fold, of a target that was transformed by a power."""
 
     models: Iterable[Any]
     power: TargetPower | None = None
     gaussians: Sequence[GaussianRegressor] = ()  # which say how much of y a mask hides, where the models do not
+
+
+class Candidate(NamedTuple):
+    """A base, and intervals around it."""
+
+    name: str
+    fitted: MaskConformalRegressor
+    predicted: OutOfFold
+    scores: Floats  # (n,) of intervals of the rows that count
 
 
 @whole_answers
@@ -160,14 +187,18 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     deviation_ : PredictiveDeviation or None
         The regression of squared residuals on log variance, number missing, prediction and squared
         prediction; None where the estimator's own standard deviation is the scale.
+    column_deviation_ : ColumnDeviation or None
+        Small trees on the entries of a row: what its scale is multiplied by, where noise grows by a
+        column and intervals out of fold are better so by more than a standard error. From 100 rows
+        on; the scale of an estimator with its own standard deviations stays.
     prediction_mean_, prediction_scale_ : float
         Mean and standard deviation of predictions out of fold, in which `deviation_` takes them.
     power_ : TargetPower or None
         What the target is transformed by; ends are transformed back.
     interval_scores_ : dict of str to float
         By base that was tried, mean widths of intervals out of fold, plus 2 / (1 - level) times how
-        far outside the target is. Another base than the first is taken where it is better by more
-        than a standard error.
+        far outside the target is; of the best one also with noise by columns. Another than the
+        first is taken where it is better by more than a standard error.
     least_target_ : float
         Smallest target of training.
     n_features_in_ : int
@@ -217,6 +248,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         "interval_scores_": Anything(),
         "least_target_": Number(),
         "deviation_": Optional(Instance(PredictiveDeviation)),
+        "column_deviation_": Optional(Instance(ColumnDeviation)),
         "prediction_mean_": Number(),
         "prediction_scale_": Number(low=0, above=True),
     }
@@ -279,14 +311,22 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         training = TrainingRows(rows, target, fold, groups, weights)
         own = self.method != "refit" or (self.estimator is not None and not self._learns_scale(self.estimator))
         tables = [rows] if own else with_copies(rows, rng)
-        best, least, means = self, np.zeros(0), {}
+        best, means = None, {}
         for name, base in self._bases(training):
             one = copy(self)
-            scores = one._calibrate(base, tables, training)
-            means[name] = float(scores[: len(target)].mean())
-            if len(means) == 1 or _is_less(scores, least):
-                best, least = one, scores
-        self.__dict__.update(vars(best))
+            predicted = one._calibrate(base, tables, training)
+            candidate = Candidate(name, one, predicted, one._fit_scores(predicted, training))
+            means[name] = float(candidate.scores[: len(target)].mean())
+            if best is None or is_less(candidate.scores, best.scores):
+                best = candidate
+        assert best is not None
+        fitted = best.fitted
+        if not own and len(target) >= FEWEST_BY_COLUMNS:
+            one = copy(fitted)
+            scores = one._fit_by_columns(best.predicted, training)
+            means[f"{best.name}, noise by columns"] = float(scores[: len(target)].mean())
+            fitted = one if is_less(scores, best.scores) else fitted
+        self.__dict__.update(vars(fitted))
         self.interval_scores_ = means
         return self
 
@@ -315,13 +355,12 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         own = _has_std(base) and not isinstance(base, BoostedGaussian)
         return self.method == "refit" and (self.masks == "any" or not own)
 
-    def _calibrate(self, base: Base, tables: list[Any], training: TrainingRows) -> Floats:
-        """Store the base and its scores in this object; returns interval scores out of fold (n,)."""
+    def _calibrate(self, base: Base, tables: list[Any], training: TrainingRows) -> OutOfFold:
+        """Store the base in this object; returns what it predicts out of fold."""
         self.power_, fold = base.power, training.fold
         pairs = zip(base.models, base.gaussians or repeat(None), strict=False)
         self.estimator_, self.gaussian_ = next(pairs)
         self.estimators_, self.gaussians_ = [], []
-        tables = tables if self._learns_scale(self.estimator_) else tables[:1]
         mean, std = np.empty((2, len(tables), len(fold)))
         for k, (model, gaussian) in enumerate(pairs):
             outside = np.flatnonzero(fold == k)
@@ -331,28 +370,55 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
                 self.estimators_.append(model)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
-        return self._fit_scores(mean.ravel(), std.ravel(), tables, training)
+        return self._scaled(mean.ravel(), std.ravel(), tables, training)
 
-    def _fit_scores(self, mean: Floats, std: Floats, tables: list[Any], training: TrainingRows) -> Floats:
+    def _scaled(self, mean: Floats, std: Floats, tables: list[Any], training: TrainingRows) -> OutOfFold:
+        """Predictions out of fold (N,) with their scales, learned where they are not the estimator's own."""
+        self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
+        self.deviation_: PredictiveDeviation | None = None
+        self.column_deviation_: ColumnDeviation | None = None
+        predicted = OutOfFold(mean, std, tables)
+        if self._learns_scale(self.estimator_):
+            standard, variance = self._standard(mean, std)
+            columns = standard, self._residuals(mean, training), variance, predicted.n_missing
+            self.deviation_ = PredictiveDeviation().fit(*columns)
+            predicted = predicted._replace(sigma=sigma_out_of_fold(*columns, self.score_fold_))
+        return predicted
+
+    def _residuals(self, mean: Floats, training: TrainingRows) -> Floats:
+        """Targets of the rows of all tables, transformed, less predictions (N,)."""
+        y = training.target
+        target = y if self.power_ is None else self.power_.transform(y)
+        return np.tile(target, len(mean) // len(y)) - mean
+
+    def _fit_scores(self, predicted: OutOfFold, training: TrainingRows) -> Floats:
         """Scores of predictions out of fold of all tables; returns the interval scores of the rows that count."""
         y, weights = training.target, training.weights
-        target = y if self.power_ is None else self.power_.transform(y)
-        residuals = np.tile(target, len(tables)) - mean
-        self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
-        self.deviation_, sigma = None, std
-        n_missing = np.concatenate([count_missing(table) for table in tables])
-        if self._learns_scale(self.estimator_):
-            predicted, variance = self._standard(mean, std)
-            columns = predicted, residuals, variance, n_missing
-            self.deviation_ = PredictiveDeviation().fit(*columns)
-            sigma = sigma_out_of_fold(*columns, self.score_fold_)
-        self.scores_ = self._scores_of(residuals / sigma, tables, weights)
-        n = len(mean) if self.masks == "any" else len(y)
+        mean, sigma, tables = predicted
+        self.scores_ = self._scores_of(self._residuals(mean, training) / sigma, tables, weights)
+        n = self._n_counted(predicted)
         own = None if weights is None else np.tile(weights, n // len(y))
-        ends = self._around(mean[:n], sigma[:n], n_missing[:n], own)
+        ends = self._around(mean[:n], sigma[:n], predicted.n_missing[:n], own)
         low, high = skewed_interval(self.level, ends).T
         scores = interval_scores(low, high, np.tile(y, n // len(y)), self.level)
         return scores if own is None else scores * own
+
+    def _fit_by_columns(self, predicted: OutOfFold, training: TrainingRows) -> Floats:
+        """The same with scales that depend on what the entries of a row are."""
+        rows = np.vstack([self._numbers(table) for table in predicted.tables])
+        n = self._n_counted(predicted)
+        scores = self.scores_.scores_[:n]
+        self.column_deviation_ = ColumnDeviation().fit(rows[:n], scores)
+        factors = factors_out_of_fold(rows, scores, self.score_fold_)
+        return self._fit_scores(predicted._replace(sigma=predicted.sigma * factors), training)
+
+    def _n_counted(self, predicted: OutOfFold) -> int:
+        """How many of the first rows are like those to predict."""
+        return len(predicted.mean) if self.masks == "any" else len(predicted.tables[0])
+
+    def _numbers(self, rows: Any) -> Floats:
+        """Rows as numbers with NaN (m, columns); what is to be said of the rows, the model says."""
+        return as_numbers(rows, self.encoder_, Remarks())
 
     def _standard(self, mean: Floats, std: Floats) -> tuple[Floats, Floats]:
         """Predictions in their own standard deviations, and variances, as `deviation_` takes them."""
@@ -363,15 +429,16 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         if gaussian is None:
             mean, std = model.predict(rows, return_std=True)
             return mean, np.maximum(std, np.finfo(np.float64).tiny)
-        numbers = as_numbers(rows, self.encoder_, Remarks())  # what is to be said of the rows, the model says
-        return model.predict(rows), gaussian.predict(numbers, return_std=True)[1]
+        return model.predict(rows), gaussian.predict(self._numbers(rows), return_std=True)[1]
 
     def _mean_and_sigma(self, rows: Any) -> tuple[Floats, Floats]:
         """Predictions by the model of all rows, and what their scores are multiplied with (n,)."""
-        mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
-        if self.deviation_ is None:
-            return mean, std
-        return mean, self.deviation_.sigma(*self._standard(mean, std), count_missing(rows))
+        mean, sigma = self._mean_and_std(rows, self.estimator_, self.gaussian_)
+        if self.deviation_ is not None:
+            sigma = self.deviation_.sigma(*self._standard(mean, sigma), count_missing(rows))
+        if self.column_deviation_ is not None:
+            sigma = sigma * self.column_deviation_.factor(self._numbers(rows))
+        return mean, sigma
 
     def predict(self, X: Any) -> Floats:
         """Predictions of the estimator fitted to all rows.
@@ -469,7 +536,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         """Ends around predictions (m,) of rows that lack so many entries."""
 
         def end(level: float, tail: Tail, side: int) -> Floats:
-            learned, scores = self.deviation_ is not None, self.scores_
+            learned, scores = self.deviation_ is not None or self.column_deviation_ is not None, self.scores_
             reach = scores.near(n_missing, level, tail, own) if learned else scores.overall(level, tail, own)
             return self._in_units(mean + side * (reach * sigma))
 
@@ -510,10 +577,3 @@ def _default_folds(n: int) -> int:
 def _has_std(base: Any) -> bool:
     """Whether predictions come with standard deviations."""
     return "return_std" in inspect.signature(base.predict).parameters
-
-
-def _is_less(scores: Floats, least: Floats) -> bool:
-    """Whether interval scores (n,) are less than others of the same rows beyond what chance does."""
-    with np.errstate(invalid="ignore"):  # of too few rows for the level all are infinite
-        gain = least - scores
-        return bool(gain.mean() > _SURE * gain.std() / np.sqrt(len(gain)))

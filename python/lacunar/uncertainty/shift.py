@@ -12,9 +12,16 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 
 from lacunar._typing import Bools, Floats, Ints
-from lacunar.observed.rules import Instance, Number, Rule, floats
-from lacunar.uncertainty.conformal import ConformalScores, Tail, drawn_to
-from lacunar.uncertainty.deviation import PredictiveDeviation, sigma_out_of_fold
+from lacunar.observed.rules import Instance, Number, Optional, Rule, floats
+from lacunar.uncertainty.conformal import ConformalScores, Tail, drawn_to, interval_scores, quantile
+from lacunar.uncertainty.deviation import (
+    FEWEST_BY_COLUMNS,
+    ColumnDeviation,
+    PredictiveDeviation,
+    factors_out_of_fold,
+    is_less,
+    sigma_out_of_fold,
+)
 
 _LARGEST_SHARE = 0.95  # of the entries that a copy hides
 _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
@@ -25,6 +32,7 @@ _COMPARED_AT_ONCE = 256  # rows with all references: their values stay in cache
 _MOST_COLUMNS = 60  # that have a coefficient each
 _LARGEST_SQUARE = 25.0  # of a standardised prediction
 _FOLDS = 5  # of the scores
+_LEVEL = 0.9  # of intervals that say whether scales depend on entries
 _ROUNDS = 4  # of weighted least squares
 _TINY = float(np.finfo(np.float64).tiny)
 _RIDGE = 1e-3  # of coefficients, in units of a copy
@@ -32,12 +40,16 @@ _START = 0.5  # of the coefficients of `ExtraMissingProbabilities`
 
 
 class Lacking(NamedTuple):
-    """Masks of rows as they came, and the prediction and the variance of their target."""
+    """Rows as they came, NaN where an entry is missing, and the prediction and the variance of their target."""
 
-    missing: Bools  # (n, t)
+    values: Floats  # (n, t)
     always_seen: Floats  # (n,): how many of the columns that training always saw are missing
     variance: Floats  # (n,): Var(y | row)
     predicted: Floats  # (n,), standardised
+
+    @property
+    def missing(self) -> Bools:
+        return np.isnan(self.values)
 
     @property
     def n_missing(self) -> Floats:
@@ -108,7 +120,7 @@ class ExtraMissing(BaseEstimator):  # type: ignore[misc]
 class ExtraMissingVariance(ExtraMissing):
     """Standard deviations of one target, and how far from its prediction the ends of its intervals are.
 
-    Rows of novelty 0 have what `PredictiveDeviation` says. The others add to its variance a sum, with coefficients
+    Rows of novelty 0 have what `PredictiveDeviation` says, times what `ColumnDeviation` does where that is learned. The others add to its variance a sum, with coefficients
     >= 0, of what the row leaves open, the share of its entries that is missing, and which columns are missing.
     """
 
@@ -116,6 +128,7 @@ class ExtraMissingVariance(ExtraMissing):
     _schema: ClassVar[dict[str, Rule]] = {
         **ExtraMissing._schema,
         "deviation_": Instance(PredictiveDeviation),
+        "column_deviation_": Optional(Instance(ColumnDeviation)),
         "scores_": Instance(ConformalScores),
         "least_missing_": Number(low=0),
         "most_missing_": Number(low=0),
@@ -129,9 +142,9 @@ class ExtraMissingVariance(ExtraMissing):
         residuals `errors`.
         """
         counts, t = rows.n_missing, rows.missing.shape[1]
-        columns = rows.predicted, residuals, rows.variance, counts
+        columns, fold = (rows.predicted, residuals, rows.variance, counts), np.arange(len(residuals)) % _FOLDS
         self.deviation_ = PredictiveDeviation().fit(*columns)
-        scores = residuals / sigma_out_of_fold(*columns, np.arange(len(residuals)) % _FOLDS)
+        scores = self._fit_columns(rows.values, residuals, sigma_out_of_fold(*columns, fold), fold)
         self.scores_ = ConformalScores().fit(scores, counts, t)
         self._fit_reference(rows)
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
@@ -144,6 +157,18 @@ class ExtraMissingVariance(ExtraMissing):
         new = novelty > 0
         self.copy_scores_ = ConformalScores().fit((errors / self.sigma(copies))[new], copies.n_missing[new], t)
         return self
+
+    def _fit_columns(self, rows: Floats, residuals: Floats, sigma: Floats, fold: Ints) -> Floats:
+        """Scores (n,) of residuals with scales out of fold (n,), which depend on entries where intervals are better so."""
+        self.column_deviation_ = None
+        if len(rows) < FEWEST_BY_COLUMNS or not rows.shape[1]:
+            return residuals / sigma
+        factors = factors_out_of_fold(rows, residuals / sigma, fold)
+        by_columns = _even_scores(residuals, sigma * factors)
+        if not is_less(by_columns, _even_scores(residuals, sigma)):
+            return residuals / sigma
+        self.column_deviation_ = ColumnDeviation().fit(rows, residuals / sigma)
+        return residuals / (sigma * factors)
 
     def sigma(self, rows: Lacking) -> Floats:
         """Standard deviations (m,)."""
@@ -164,7 +189,8 @@ class ExtraMissingVariance(ExtraMissing):
         """What `deviation_` says of a row that lacks as much as training's rows at most."""
         variance = np.clip(rows.variance, self.least_variance_, self.most_variance_)
         n_missing = np.clip(rows.n_missing, self.least_missing_, self.most_missing_)
-        return self.deviation_.sigma(rows.predicted, variance, n_missing)
+        sigma = self.deviation_.sigma(rows.predicted, variance, n_missing)
+        return sigma if self.column_deviation_ is None else sigma * self.column_deviation_.factor(rows.values)
 
     def _features(self, rows: Lacking) -> Floats:
         """Numbers >= 0 (m, features) that add to the variance."""
@@ -175,6 +201,12 @@ class ExtraMissingVariance(ExtraMissing):
         if rows.missing.shape[1] <= _MOST_COLUMNS:
             blocks += [rows.missing.astype(np.float64), rows.missing * share[:, None]]
         return np.hstack(blocks)
+
+
+def _even_scores(residuals: Floats, sigma: Floats) -> Floats:
+    """Interval scores (n,) of intervals as far to both sides as a quantile of the scores says."""
+    reach = quantile(np.abs(residuals) / sigma, _LEVEL) * sigma
+    return interval_scores(-reach, reach, residuals, _LEVEL)
 
 
 def _measures(rows: Lacking) -> Floats:
