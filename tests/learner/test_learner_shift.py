@@ -113,7 +113,9 @@ def test_rows_are_news_that_lack_or_leave_open_more_than_a_twentieth_of_training
     missing[:, 0] = False
     rows = lacking(missing, 1.0 + missing.sum(axis=1))
     copied = np.arange(400)
-    extra = ExtraMissingVariance().fit(rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
+    extra = ExtraMissingVariance().fit(
+        rows, rng.normal(size=400), np.arange(400) % 3, rows, copied, rng.normal(size=400)
+    )
     usual = np.array([[False, True, True, False, False, False]])
     assert extra.novelty(lacking(usual, np.array([3.0]))) == 0
     assert extra.novelty(lacking(usual, np.array([30.0]))) == 1

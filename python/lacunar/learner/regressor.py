@@ -366,9 +366,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         view, copied, predicted = self._copies(training, learned.ensemble, values)
         errors = training.Y[copied] - predicted
         copies = self._lacking(view, predicted, target_variance)
-        columns = zip(rows, residuals.T, copies, errors.T, strict=True)
         self.deviations_.append(
-            [ExtraMissingVariance().fit(row, residual, copy, copied, error) for row, residual, copy, error in columns]
+            [
+                ExtraMissingVariance().fit(row, residual, training.tested_by, copy, copied, error)
+                for row, residual, copy, error in zip(rows, residuals.T, copies, errors.T, strict=True)
+            ]
         )
 
     def _parts(self) -> list[Part]:

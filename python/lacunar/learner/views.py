@@ -143,6 +143,12 @@ class TrainingSet:
         return tested_rows(self.cuts)
 
     @property
+    def tested_by(self) -> Ints:
+        """The number of the cut that tests each of the rows in `tested`."""
+        numbers = [np.full(len(test), k) for k, (_, test) in enumerate(self.cuts)]
+        return np.concatenate(numbers)[np.argsort(np.concatenate([test for _, test in self.cuts]))]
+
+    @property
     def judged(self) -> TrainingSet:
         """The tested rows alone, in double precision: weights, calibration and residuals come from them."""
         judged = self.take(self.tested)
