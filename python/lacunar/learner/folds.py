@@ -14,8 +14,8 @@ from lacunar._typing import Floats, Ints
 _FEWEST = 20  # different rows, below which nothing tells copies from rows that happen to be alike
 _COINCIDENCE = 0.05  # expected rows that agree by chance, above which rows that agree are no copies
 _HELD_OUT, _MOST_HELD_OUT = 10, 20_000  # of so many rows of a large table one is held out, and these at most
-# Models whose mean a large table gets, and rows that each learns from; then two models share as many rows. Of many rows they have a
-# half each, which together take as long as one of all rows and are as good.
+# Models whose mean a large table gets, and rows that each learns from; of more rows two models have a half each, which together take
+# as long as one of all rows and are as good.
 _MODELS, _ROWS_OF_MODELS, _LEAST_SHARE = 3, 45_000, 0.5
 _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
@@ -95,13 +95,12 @@ def _fewest_rows_first(sizes: Ints, splits: int) -> Ints:
 def large_cuts(labels: Ints | None, units: Ints, seed: int) -> list[Cut]:
     """Cuts of a large table, each of which tests a tenth of the rows, and 20,000 at most, and learns from some or all of the others.
 
-    Every row is learned from by some cut. Three cuts learn from up to nine tenths of the rows each, and less of more rows, down to half of them; then two
-    cuts share as many rows, down to half of them again.
+    Every row is learned from by some cut. Three cuts learn from up to nine tenths of the rows each, and fewer of more rows; two learn from half of them.
     """
     folds = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)
-    n_models = _MODELS if _LEAST_SHARE * len(units) <= _ROWS_OF_MODELS else _MODELS - 1
-    share = max(_MODELS * _ROWS_OF_MODELS / (n_models * len(units)), _LEAST_SHARE)
-    n_learned = min(int(np.ceil(share * len(folds))), len(folds) - 1)
+    share = _ROWS_OF_MODELS / len(units)
+    n_models = _MODELS if share >= _LEAST_SHARE else _MODELS - 1
+    n_learned = min(int(np.ceil(max(share, _LEAST_SHARE) * len(folds))), len(folds) - 1)
     tested = [k * len(folds) // n_models for k in range(n_models)]
     return [_cut(folds, number, n_learned, labels) for number in tested]
 

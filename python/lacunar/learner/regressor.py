@@ -195,9 +195,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     train on, rows to test on). All members share it. No row may be tested twice, and some may never
     be. Of more than 20,000 rows a number or None stands for held-out parts of a tenth of the rows,
     20,000 at most, on which members are weighed. Boosting is the mean of three models of up to
-    45,000 other rows each, of more than 90,000 rows of two of up to 67,500 rows or of a half of
-    them each: together they learn from every row. Kernels of at most 3,000 independent rows are
-    tested on some 24 parts of these folds.
+    45,000 other rows each, of more than 90,000 rows of two models of a half each: together they
+    learn from every row. Kernels of at most 3,000 independent rows are tested on some 24 parts of
+    these folds.
 
     `time_limit`: members share the seconds, and a share that is too short for all of a member pays
     for fewer trees, iterations, landmarks or rows; a member for which nothing is left is left out,
