@@ -66,6 +66,8 @@ def _text_in_pandas(X: Any) -> Any:
     array = as_array(X)
     if array.ndim != 2 or array.dtype.kind not in "OUST":
         return X
+    if any(isinstance(cell, dict | list | tuple | np.ndarray) for cell in array.flat):  # which nothing reads
+        return X
     try:
         numbers_of(array)
     except (TypeError, ValueError):
