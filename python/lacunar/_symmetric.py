@@ -1,4 +1,7 @@
-"""Gradient boosting of symmetric trees, in which all nodes of a level share one split."""
+"""Gradient boosting of symmetric trees, in which all nodes of a level share one split.
+
+They are grown here since no library that lacunar depends on grows them: CatBoost, which does, takes 270 MB of disk.
+"""
 
 from __future__ import annotations
 

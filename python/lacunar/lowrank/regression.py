@@ -313,13 +313,14 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
 
 def noise_sums(part: Labelled, model: LowRankGaussian, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Number of entries and sum of squared residuals (D,) of every column. O(n d^3)."""
-    rows, basis = part[0], model.basis
-    squares, D = np.zeros(rows.shape[1]), rows.shape[1]
+    rows, D = part[0], part[0].shape[1]
+    count, squares = np.zeros((2, D))
     for _, block in standardised_blocks(rows, model.mean, n_jobs=n_jobs):
         latent = model.latent(block, n_jobs=n_jobs).latent
-        fitted = np.einsum("ij,ij->i", latent[block.row_numbers], basis[block.indices])
+        fitted = np.einsum("ij,ij->i", latent[block.row_numbers], model.basis[block.indices])
+        count += np.bincount(block.indices, minlength=D)
         squares += np.bincount(block.indices, (block.values - fitted) ** 2, minlength=D)
-    return np.bincount(rows.indices, minlength=D).astype(np.float64), squares
+    return count, squares
 
 
 def weighted_spread(values: Floats, weight: Floats) -> float:
