@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from lacunar import Observed
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV
 from lacunar.lowrank.drawn import folds_of, row_keys
-from lacunar.lowrank.regression import noise_sums
+from lacunar.lowrank.parts import in_parts
+from lacunar.lowrank.regression import SubspaceRegression, noise_sums
 from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.observed import write_batches
 from lacunar.persistence import load_model, save_model
@@ -90,6 +91,26 @@ def test_one_number_for_all_columns_is_the_same_from_a_file(tmp_path):
     parts = clone(MODELS["em"]).fit(stored)
     assert np.ptp(parts.scale_) == 0
     np.testing.assert_allclose(parts.predict(X_new), whole.predict(X_new), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["em", "stream"])
+def test_many_rows_choose_their_scale_by_a_sample(name, monkeypatch):
+    X, y, _, _ = one_noise(0, 1.0, n=3000)
+    whole = clone(MODELS[name]).fit(X, y)
+    monkeypatch.setattr("lacunar.lowrank.online._SCALE_ROWS", 500)
+    monkeypatch.setattr("lacunar.lowrank.slrm._MANY_ROWS", 1000)
+    monkeypatch.setattr("lacunar.lowrank.slrm.most_cells", lambda D: 500 * D)
+    judged, find = [], SubspaceRegression._find_one_scale
+
+    def found(model, gaussian, rows):
+        judged.append(sum(in_parts(rows).each(lambda part: len(part[1]))))
+        return find(model, gaussian, rows)
+
+    monkeypatch.setattr(SubspaceRegression, "_find_one_scale", found)
+    sampled = clone(MODELS[name]).fit(X, y)
+    assert len(judged) == 1
+    assert judged[0] < 1500
+    np.testing.assert_array_equal(sampled.scale_, whole.scale_)
 
 
 def test_noise_sums_are_those_of_their_formula():

@@ -34,13 +34,17 @@ class Shares(NamedTuple):
     others: float
     seed: int
 
+    @property
+    def all_rows(self) -> bool:
+        return min(self.labelled, self.others) >= 1
+
 
 def drawn(part: tuple[Observed, Floats], shares: Shares) -> DrawnRows:
     """The sampled rows of a part (rows, labels, ...), with their labels and keys. O(nnz)."""
     rows, labels = part[:2]
     keys = row_keys(rows, labels, shares.seed)
     known = (~np.isnan(labels)).any(axis=1)
-    if min(shares.labelled, shares.others) >= 1:
+    if shares.all_rows:
         return DrawnRows(rows, labels, keys)
     chosen = np.flatnonzero(keys < np.where(known, shares.labelled, shares.others))
     return DrawnRows(rows[chosen], labels[chosen], keys[chosen])

@@ -29,6 +29,7 @@ from lacunar.observed.rules import COUNT, Anything, Number, Rule, floats
 # On latent coordinates of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
 _RIDGE = 1e-3
 _CONSTANT = 3.0  # of the further column, in standard deviations of the others
+_SCALE_ROWS = 2**14  # of a table, by which its columns are divided by one number or each by its own
 
 
 class SLRMOnlineRegressor(SubspaceRegression):
@@ -204,17 +205,21 @@ class SLRMOnlineRegressor(SubspaceRegression):
         checked = self._read(X, y)
         rows, labels = self._begin_with(*checked)
         self._check_streamed(labels, "SLRMRegressor")
-        rng = generator(self.random_state)
-        tracker = self._run(rows, labels, rng)
-        if self._find_one_scale(self._model_of(tracker), (rows, labels)):
+        shown = np.linspace(0, len(labels) - 1, min(len(labels), _SCALE_ROWS)).astype(np.intp)
+        some = (rows, labels) if len(shown) == len(labels) else (rows[shown], labels[shown])
+        tracker = self._run(*some)
+        is_one_scale = self._find_one_scale(self._model_of(tracker), some)
+        if is_one_scale:
             rows = self._standardised(checked[0])
-            tracker = self._run(rows, labels, rng)
+        if is_one_scale or len(shown) < len(labels):
+            tracker = self._run(rows, labels)
         self._store_stream(tracker, rows, labels, refit=True)
         self.n_samples_seen_ = rows.shape[0] * self.max_iter
         return self
 
-    def _run(self, rows: Observed, labels: Floats, rng: np.random.Generator) -> PerColumnRls | SharedRls:
+    def _run(self, rows: Observed, labels: Floats) -> PerColumnRls | SharedRls:
         """A new tracker that has passed over standardised rows `max_iter` times."""
+        rng = generator(self.random_state)
         tracker, extended = self._start(rows, rng), self._with_constant(rows)
         for number in range(self.max_iter):
             order = None if number == 0 else rng.permutation(rows.shape[0])

@@ -216,11 +216,8 @@ class SLRMRegressor(SubspaceRegression):
         if not isinstance(X, ObservedFile):
             checked = self._read(X, y)
             rows = self._begin_with(*checked)
-            fit = self._fit_table(rows, InMemory(checked))
-            if self._find_one_scale(fit.model, rows):
-                rows = self._standardised(checked[0]), rows[1]
-                fit = self._fit_table(rows, InMemory(checked))
-            self._store(fit, rows, self.alpha)
+            labels = rows[1]
+            self._fit_scaled(rows, InMemory(checked), lambda: (self._standardised(checked[0]), labels))
             return self
         if y is not None or not X.has_labels:
             raise ValueError(
@@ -257,11 +254,7 @@ class SLRMRegressor(SubspaceRegression):
 
     def _fit_parts(self, parts: RowParts) -> SLRMRegressor:
         table, checked = self._ready_parts(parts)
-        fit = self._fit_table(table, checked)
-        if self._find_one_scale(fit.model, table):
-            table = self._table_of(checked)
-            fit = self._fit_table(table, checked)
-        self._store(fit, table, self.alpha)
+        self._fit_scaled(table, checked, lambda: self._table_of(checked))
         return self
 
     def _ready_parts(self, parts: RowParts) -> tuple[RowParts, RowParts]:
@@ -280,6 +273,25 @@ class SLRMRegressor(SubspaceRegression):
         """Standardised rows and centred labels of checked parts."""
         return checked.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
 
+    def _fit_scaled(
+        self, table: Labelled | RowParts, checked: RowParts, standardised: Callable[[], Labelled | RowParts]
+    ) -> None:
+        """Fit to standardised rows, which are `standardised()` again where one number for all columns suits better the
+        model of the rows, or of a sample where they are many.
+        """
+        shares = self._shares(checked)
+        if shares.all_rows:
+            fit = self._fit_table(table, checked)
+            if self._find_one_scale(fit.model, table):
+                table = standardised()
+                fit = self._fit_table(table, checked)
+        else:
+            sample = self._drawn(checked, shares).map(_labelled, keep=False)
+            if self._find_one_scale(self._fit_subspace(sample, RELAX).model, sample):
+                table = standardised()
+            fit = self._fit_table(table, checked)
+        self._store(fit, table, self.alpha)
+
     def _fit_table(self, table: Labelled | RowParts, checked: RowParts) -> Fit:
         """The model of standardised rows; of many rows by a few steps from the model of a sample, and with directions of
         the labels where they gain.
@@ -290,13 +302,13 @@ class SLRMRegressor(SubspaceRegression):
         if self.solver == "als" or not (choosing or self.lam1 in ("auto", "inf")):
             return self._fit_subspace(table)
         shares = self._shares(checked)
-        sample = None
-        if choosing or min(shares.labelled, shares.others) < 1:
-            chosen = checked.map(drawn, shares).map(_ready_drawn, *self._columns(), self.label_mean_, self.n_jobs)
-            sample = gathered(chosen)
-        if sample is None or min(shares.labelled, shares.others) >= 1:
-            return self._fit_few(table, sample)
-        return self._fit_many(table, sample)
+        if shares.all_rows:
+            return self._fit_few(table, self._drawn(checked, shares) if choosing else None)
+        return self._fit_many(table, self._drawn(checked, shares))
+
+    def _drawn(self, checked: RowParts, shares: Shares) -> RowParts:
+        """The sampled rows, standardised, with centred labels."""
+        return gathered(checked.map(drawn, shares).map(_ready_drawn, *self._columns(), self.label_mean_, self.n_jobs))
 
     def _fit_few(self, table: Labelled | RowParts, sample: RowParts | None) -> Fit:
         plain, labels = self._fit_subspace(table), self._labels()
