@@ -308,12 +308,12 @@ def test_rows_that_a_change_leaves_as_they_were_are_not_predicted_again(monkeypa
         return lambda frame, y: (rows.append(len(frame)), losses(frame, y))[1]
 
     monkeypatch.setattr(report, "_fitted_losses", counted)
-    found = wide(6)
-    ranked, of_changed = importance(found), sum(rows)
+    comparison = wide(6)
+    ranked, of_changed = importance(comparison), sum(rows)
     rows.clear()
     every = property(lambda table: np.ones(len(table.frame), dtype=bool), lambda table, changed: None)
     monkeypatch.setattr(report._ChangeableFrame, "changed", every, raising=False)
-    twin = importance(found)
+    twin = importance(comparison)
     assert 2 * of_changed < 1.3 * sum(rows)
     for name, column in ranked.items():
         np.testing.assert_array_equal(column, twin[name])

@@ -103,14 +103,14 @@ def test_points_that_come_have_the_radius_of_their_kernel_function(conservative)
     side = KernelFunction("min", r=2.0, radius=4.0, normalize=False)
     options = {"eta": 0.8, "gamma": 0.5, "D": 12.0, "m": 5, "n": 4, "conservative": conservative}
     model = PrintedMEG(side, side, **options, random_state=0)
-    found = model.score_stream([tuple(points[row]) for row in i], [tuple(others[col]) for col in j], y)
+    stream = model.score_stream([tuple(points[row]) for row in i], [tuple(others[col]) for col in j], y)
     kernels = theory.min_kernel(points, 2.0), theory.min_kernel(others, 2.0)
     margin = {"gamma": 0.0} if conservative else {"gamma": 0.5, "strict": True}
     y_bar, updated = twin.inductive(
         *kernels, list(zip(i, j, y, strict=True)), 12.0, step=0.8, radii=(4.0, 4.0), **margin
     )
-    np.testing.assert_allclose(found.values, y_bar, rtol=1e-8, atol=1e-8)
-    np.testing.assert_array_equal(found.updated, updated)
+    np.testing.assert_allclose(stream.values, y_bar, rtol=1e-8, atol=1e-8)
+    np.testing.assert_array_equal(stream.updated, updated)
 
 
 @pytest.mark.parametrize(

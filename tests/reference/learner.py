@@ -28,13 +28,13 @@ def symmetric_tree(codes, n_codes, categorical, pairs, penalty, depth):
     """Splits (column, code) of a symmetric tree, and the leaf of every row: every split of every level tried."""
     leaf, splits = np.zeros(codes.shape[1], dtype=int), []
     for _ in range(depth):
-        tried = {}
+        scores = {}
         for column, of_column in enumerate(codes):
             for code in range(n_codes[column]):
                 left = of_column == code if categorical[column] else of_column <= code
                 sides = [pairs[2 * leaf + ~left == side].sum(axis=0) for side in range(2 * leaf.max() + 2)]
-                tried[column, code] = sum((g**2 / (h + penalty)).sum() for g, h in (side.T for side in sides))
-        column, code = max(tried, key=tried.get)  # the first of equals
+                scores[column, code] = sum((g**2 / (h + penalty)).sum() for g, h in (side.T for side in sides))
+        column, code = max(scores, key=scores.get)  # the first of equals
         splits.append((column, code))
         leaf = 2 * leaf + ~(codes[column] == code if categorical[column] else codes[column] <= code)
     return splits, leaf
