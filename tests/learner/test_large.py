@@ -119,6 +119,18 @@ def test_no_class_is_tested_that_was_not_learned(monkeypatch, seed, rows_of_mode
     assert set(labels[np.concatenate([train for train, _ in cuts])]) == {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 5, 11])
+@pytest.mark.parametrize("rows_of_models", [0, 400])
+def test_few_groups_are_all_learned_and_no_cut_tests_nothing(monkeypatch, n_groups, rows_of_models):
+    monkeypatch.setattr(folds, "_ROWS_OF_MODELS", rows_of_models)
+    groups = np.random.default_rng(0).integers(0, n_groups, 600)
+    cuts = large_cuts(None, groups, 0)
+    assert len(np.unique(np.concatenate([train for train, _ in cuts]))) == 600
+    for train, test in cuts:
+        assert len(test)
+        assert not set(groups[train]) & set(groups[test])
+
+
 def test_members_of_few_rows_learn_once_from_rows_that_no_cut_tests(small, monkeypatch):
     monkeypatch.setattr("lacunar.learner.members.ROWS_OF_KERNELS", 200)
     fits = []

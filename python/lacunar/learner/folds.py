@@ -97,9 +97,12 @@ def large_cuts(labels: Ints | None, units: Ints, seed: int) -> list[Cut]:
 
     Every row is learned from by some cut. Three cuts learn from up to nine tenths of the rows each, and fewer of more rows; two learn from half of them.
     """
-    folds = even_folds(labels, units, max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT)), seed)
+    n_folds = max(_HELD_OUT, -(-len(units) // _MOST_HELD_OUT))
+    folds = even_folds(
+        labels, units, max(min(n_folds, int(units.max()) + 1), 2), seed
+    )  # one of no unit would test nothing
     share = _ROWS_OF_MODELS / len(units)
-    n_models = _MODELS if share >= _LEAST_SHARE else _MODELS - 1
+    n_models = min(_MODELS if share >= _LEAST_SHARE else _MODELS - 1, len(folds))
     n_learned = min(int(np.ceil(max(share, _LEAST_SHARE) * len(folds))), len(folds) - 1)
     tested = [k * len(folds) // n_models for k in range(n_models)]
     return [_cut(folds, number, n_learned, labels) for number in tested]
