@@ -113,6 +113,19 @@ def test_many_rows_choose_their_scale_by_a_sample(name, monkeypatch):
     np.testing.assert_array_equal(sampled.scale_, whole.scale_)
 
 
+@pytest.mark.parametrize("name", ["em", "stream"])
+def test_large_columns_without_noise_are_not_cut_off(name):
+    """One number for all columns is that of the largest, or none."""
+    rng = np.random.default_rng(0)
+    latent, basis = rng.normal(size=(1500, 2)), rng.normal(size=(2, 30))
+    signal = latent @ (60 * basis / np.sqrt((basis**2).sum(axis=0)))
+    X = np.column_stack([signal + 0.7 * rng.normal(size=signal.shape), rng.normal(size=(1500, 8))])
+    X[rng.random(X.shape) < 0.2] = np.nan
+    y = latent[:, 0] + 0.05 * rng.normal(size=1500)
+    model = clone(MODELS[name]).set_params(n_components=2).fit(X[:1000], y[:1000])
+    assert model.score(X[1000:], y[1000:]) > 0.98
+
+
 def test_noise_sums_are_those_of_their_formula():
     X, y, _, _ = one_noise(0, 1.0)
     model = clone(MODELS["em"]).fit(X, y)

@@ -169,7 +169,8 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type
         count, squares = in_parts(rows).total(noise_sums, model, self.n_jobs)
         noise = squares / np.maximum(count, 1)
         noisy = noise > _LEAST_NOISE
-        if not noisy.any():
+        # Where another column is the largest, `clip` would cut it off.
+        if not noisy.any() or self.scale_[noisy].max() < self.scale_[count > 0].max():
             return False
         logs = np.log(np.maximum(noise, _LEAST_NOISE)) / 2
         apart, apart_in_units = (weighted_spread(one, count) for one in (logs, logs + np.log(self.scale_)))
