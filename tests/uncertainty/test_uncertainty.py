@@ -170,6 +170,19 @@ def test_text_in_arrays_reaches_the_estimator(kind):
     assert np.mean(sets.predict(forms[kind]) == labels) > 0.9
 
 
+def test_text_in_arrays_stays_text_whatever_comes_with_it():
+    """Rows whose texts all read as numbers hold the same text."""
+    pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    names, cells = rng.choice(["01", "02", "x9"], 150), np.empty((150, 2), dtype=object)
+    cells[:, 0], cells[:, 1] = rng.normal(size=150), names
+    y = cells[:, 0].astype(float) + 5 * (names == "01") - 5 * (names == "02") + 0.1 * rng.normal(size=150)
+    rows = np.flatnonzero(names != "x9")[:6]
+    model = MaskConformalRegressor(LacunarRegressor(members=["linear"], cv=2, random_state=0), cv=2).fit(cells, y)
+    np.testing.assert_array_equal(model.predict(cells[rows]), model.predict(cells)[rows])
+    np.testing.assert_array_equal(model.predict_interval(cells[rows]), model.predict_interval(cells)[rows])
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.filterwarnings("error")
 def test_a_frame_whose_text_is_missing_keeps_its_names(library):

@@ -26,7 +26,7 @@ from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_array, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.numbers import as_frame, numbers_of
-from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, trial_rows
+from lacunar.observed.rules import Anything, Flag, Instance, Number, Optional, Rule, trial_rows
 from lacunar.uncertainty.conformal import ConformalScores, rows_needed
 
 _COPIES = 3  # of every row, with more entries hidden
@@ -38,7 +38,10 @@ def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     columns by name; its width and names are checked.
     """
     named = not reset and hasattr(estimator.estimator_, "feature_names_in_")
-    X = _text_in_pandas(_in_pandas(columns_by_name(estimator, X, reset=reset), always=named))
+    came = _in_pandas(columns_by_name(estimator, X, reset=reset), always=named)
+    X = _text_in_pandas(came, always=not reset and estimator.has_text_)
+    if reset:
+        estimator.has_text_ = X is not came
     if hasattr(X, "columns") and hasattr(X, "isna") and (named or any(dtype.kind not in "biuf" for dtype in X.dtypes)):
         _check_feature_names(estimator, X, reset=reset)
         _check_n_features(estimator, X, reset=reset)
@@ -59,23 +62,28 @@ def _in_pandas(X: Any, always: bool) -> Any:
     return frame.to_pandas() if other else X
 
 
-def _text_in_pandas(X: Any) -> Any:
-    """An array (n, d) with cells that are no numbers as a frame of pandas; all else as it is."""
+def _text_in_pandas(X: Any, always: bool = False) -> Any:
+    """An array (n, d) with cells that are no numbers, or any, as a frame of pandas; all else as it is."""
     if hasattr(X, "columns") or sp.issparse(X) or isinstance(X, Observed):
         return X
     array = as_array(X)
-    if array.ndim != 2 or array.dtype.kind not in "OUST":
+    if array.ndim != 2 or not (always or array.dtype.kind in "OUST"):
         return X
     if any(isinstance(cell, dict | list | tuple | np.ndarray) for cell in array.flat):  # which nothing reads
         return X
+    with suppress(ImportError):  # without pandas the array is refused below
+        import pandas as pd
+
+        return pd.DataFrame(array) if always or not _are_numbers(array) else X
+    return X
+
+
+def _are_numbers(array: NDArray[Any]) -> bool:
     try:
         numbers_of(array)
     except (TypeError, ValueError):
-        with suppress(ImportError):  # the array is refused below
-            import pandas as pd
-
-            return pd.DataFrame(array)
-    return X
+        return False
+    return True
 
 
 def count_missing(rows: Any) -> Floats:
@@ -173,6 +181,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
     }
     _schema: ClassVar[dict[str, Rule]] = {
         "estimator_": Anything(),
+        "has_text_": Flag(),
         "scores_": Instance(ConformalScores),
         "mean_ratio_": Optional(Number(low=0, above=True)),
     }

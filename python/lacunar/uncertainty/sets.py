@@ -61,6 +61,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
     ----------
     estimator_ : estimator
         Fitted to all rows.
+    has_text_ : bool
+        Whether X was an array with text, which the estimator gets as a frame, as new rows are.
     classes_ : ndarray of shape (n_classes,)
     scores_ : ConformalScores
         Of rows and of copies, in arrays of shape (N,): `scores_`, 1 - p of the row's own class out
