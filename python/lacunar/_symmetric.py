@@ -16,6 +16,7 @@ from lacunar import _core
 from lacunar._typing import Floats, Ints
 
 _DEPTH, _RATE, _PENALTY = 6, 0.1, 3.0
+_TINY = float(np.finfo(np.float64).eps)
 _BINS = 33  # of a column of numbers
 _GRID = 2.0**-26  # of gradients and hessians, so that sums of them are exact, and equal splits are equally good
 
@@ -86,6 +87,8 @@ class SymmetricBoosting:
         self.start_ = np.zeros(1)
         target = _targets(self, y)
         share = np.average(target, axis=0, weights=weight)
+        if self.of_labels:
+            share = np.clip(share, _TINY, 1.0 - _TINY)
         self.start_ = np.log(share) if target.shape[1] > 1 else share
         if self.of_labels and target.shape[1] == 1:
             self.start_ = np.log(share / (1.0 - share))

@@ -130,3 +130,12 @@ def test_saved_models_of_symmetric_trees_answer_alike(kind, tmp_path, monkeypatc
     again = load_model(tmp_path / "model.lacunar")
     answer = "predict_proba" if kind is LacunarClassifier else "predict"
     assert np.array_equal(getattr(again, answer)(X), getattr(model, answer)(X))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_class_of_nearly_no_weight_gives_finite_values():
+    X, score = table(200)
+    y = target("two", score)
+    model = SymmetricBoosting(CATEGORICAL, of_labels=True).set_params(max_iter=3)
+    model.fit(X, y, sample_weight=np.where(y == 1, 1.0, 1e-18))
+    assert np.isfinite(list(model.staged_predict(X))).all()
