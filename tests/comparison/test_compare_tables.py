@@ -321,6 +321,7 @@ def test_what_a_comparison_says_names_keywords_in_python():
         ("--skip-rows N leaves out lines, --comment '#' too", "skip_rows=N leaves out lines, comment='#' too"),
         ("say --sep, --decimal or --encoding.", "say `sep`, `decimal` or `encoding`."),
         ("the target '--x' is text", "the target '--x' is text"),
+        ('--drop "it\'s" leaves it out', 'drop="it\'s" leaves it out'),
         ("--na-values b=-9 says so, in Python na_values={'b': -9}", "--na-values b=-9 says so, in Python na_values={'b': -9}"),
     ],
 )  # fmt: skip

@@ -38,7 +38,9 @@ class UserError(ValueError):
 
 
 _WORDS = "classification|regression|dmy|mdy|skip|cut|balanced-error|log-loss|lacunar"
-_OPTION = re.compile(rf"(?<![\w'\"-])--(no-)?([a-z]+(?:-[a-z]+)*)(?: ('[^']*'|\d+|[.,](?= )|[A-Z]+\b|(?:{_WORDS})\b))?")
+_OPTION = re.compile(
+    rf"(?<![\w'\"-])--(no-)?([a-z]+(?:-[a-z]+)*)(?: ('[^']*'|\"[^\"]*\"|\d+|[.,](?= )|[A-Z]+\b|(?:{_WORDS})\b))?"
+)
 
 
 def as_keywords(text: str) -> str:
@@ -52,7 +54,7 @@ def _as_keyword(found: re.Match[str]) -> str:
         return f"{name}=False"
     if value is None:
         return f"`{name}`"
-    return f"{name}={value}" if value[0] == "'" or value.isdigit() or value.isupper() else f"{name}={value!r}"
+    return f"{name}={value}" if value[0] in "'\"" or value.isdigit() or value.isupper() else f"{name}={value!r}"
 
 
 @contextmanager
