@@ -102,7 +102,8 @@ double Memories::evidence() const {
     fourths += square * square;
   }
   const double count = static_cast<double>(entries_.size());
-  return fourths > 0 ? std::min(kNormal * squares * squares / fourths, count) : count;
+  const double worth = kNormal * squares * squares / fourths;
+  return std::isfinite(worth) ? std::min(worth, count) : count;
 }
 
 // Student's likelihood in units of the row's own weighted mean, so that neither scale nor an odd row matters; then
