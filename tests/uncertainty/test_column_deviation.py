@@ -98,3 +98,14 @@ def test_predictions_may_be_exact_and_columns_empty():
     rows = np.column_stack([np.arange(150.0), np.full(150, np.nan)])
     for scores in (np.zeros(150), np.r_[np.inf, np.zeros(149)], np.r_[np.full(100, 1e300), np.zeros(50)]):
         assert np.isfinite(ColumnDeviation().fit(rows, scores).factor(rows)).all()
+
+
+def test_wide_tables_and_many_targets_keep_the_scale(monkeypatch):
+    """Trees of scores would take longer there than the members' least fits."""
+    X, y = law(600, 600, growth=1.0)
+    monkeypatch.setattr("lacunar.uncertainty.intervals.MOST_BY_COLUMNS", 4)
+    monkeypatch.setattr("lacunar.learner.regressor.MOST_BY_COLUMNS", 9)
+    assert MaskConformalRegressor().fit(X, y).column_deviation_ is None
+    learner = LacunarRegressor(members=["gaussian"], random_state=0)
+    assert learner.fit(X, y).deviations_[0][0].column_deviation_ is not None
+    assert learner.fit(X, np.column_stack([y, y])).deviations_[0][0].column_deviation_ is None

@@ -45,6 +45,7 @@ from lacunar.uncertainty.conformal import (
     quantiles_at,
     warn_of_infinite,
 )
+from lacunar.uncertainty.deviation import MOST_BY_COLUMNS
 from lacunar.uncertainty.intervals import MaskConformalRegressor
 from lacunar.uncertainty.shift import ExtraMissingVariance, Lacking, evenly
 
@@ -366,9 +367,10 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         view, copied, predicted = self._copies(training, learned.ensemble, values)
         errors = training.Y[copied] - predicted
         copies = self._lacking(view, predicted, target_variance)
+        cut = training.tested_by if len(rows) * view.T.shape[1] <= MOST_BY_COLUMNS else None
         self.deviations_.append(
             [
-                ExtraMissingVariance().fit(row, residual, training.tested_by, copy, copied, error)
+                ExtraMissingVariance().fit(row, residual, cut, copy, copied, error)
                 for row, residual, copy, error in zip(rows, residuals.T, copies, errors.T, strict=True)
             ]
         )

@@ -13,12 +13,13 @@ from sklearn.linear_model import GammaRegressor
 from lacunar._random import generator
 from lacunar._threads import one_openmp_thread
 from lacunar._trees import Trees, on_grid
-from lacunar._typing import Floats
+from lacunar._typing import Floats, Ints
 from lacunar.observed.rules import Instance, Number, Rule, floats
 
 _LEAST_SQUARE, _RIDGE = 1e-4, 0.02  # of the regression of squared residuals, in units of their mean
 _WIDEST = 6.0  # log of a variance over the mean square
 FEWEST_BY_COLUMNS = 100  # rows, from which scales may depend on entries
+MOST_BY_COLUMNS = 200  # columns, times targets, up to which they do: wider tables take longer than they gain
 _TREES, _RATE, _LEAVES, _LEAST_LEAF = 20, 0.1, 4, 20  # of squared scores
 _SIZES = 0.01, 10.0  # of scores, in units of the median
 _SELDOM = 0.05  # missing in training: too few gaps to learn from
@@ -87,7 +88,7 @@ class ColumnDeviation(BaseEstimator):  # type: ignore[misc]
     def fit(self, rows: Floats, scores: Floats) -> Self:
         """Learn from rows with missing entries (n, d), NaN there, and scores out of fold (n,)."""
         n, d = rows.shape
-        learned = np.linspace(0, n - 1, min(n, max(_MOST_NUMBERS // d, 1))).astype(np.intp)
+        learned = _spaced(np.arange(n), d)
         sizes = np.abs(scores[learned])
         with np.errstate(over="ignore"):  # of exact predictions next to others
             sizes /= max(float(np.median(sizes)), float(np.finfo(np.float64).tiny))
@@ -115,6 +116,11 @@ class ColumnDeviation(BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.exp(self.trees_.sums(rows)[:, 0] / 2))
 
 
+def _spaced(rows: Ints, d: int) -> Ints:
+    """At most so many row numbers, evenly spaced, as hold `_MOST_NUMBERS` in d columns."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), max(_MOST_NUMBERS // d, 1))).astype(np.intp)]
+
+
 def _with_gaps(rows: Floats) -> Floats:
     """The rows, and where training nearly always shows a column the rows again, of which a random share of such entries
     is hidden: what is said of a row that lacks one is a mean over what it may be.
@@ -133,7 +139,7 @@ def factors_out_of_fold(rows: Floats, scores: Floats, fold: NDArray[np.integer])
     """
     factors = np.empty(len(rows))
     for k in np.unique(fold):
-        learned, test = np.flatnonzero(fold[: len(scores)] != k), fold == k
+        learned, test = _spaced(np.flatnonzero(fold[: len(scores)] != k), rows.shape[1]), fold == k
         factors[test] = ColumnDeviation().fit(rows[learned], scores[learned]).factor(rows[test])
     return factors
 

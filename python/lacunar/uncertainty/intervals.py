@@ -40,6 +40,7 @@ from lacunar.uncertainty.conformal import (
 )
 from lacunar.uncertainty.deviation import (
     FEWEST_BY_COLUMNS,
+    MOST_BY_COLUMNS,
     ColumnDeviation,
     PredictiveDeviation,
     factors_out_of_fold,
@@ -172,6 +173,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
     ----------
     estimator_ : estimator
         Fitted to all rows.
+    has_text_ : bool
+        Whether X was an array with text, which the estimator gets as a frame, as new rows are.
     estimators_ : list of estimators
         Fitted without each fold, for "cv+"; else empty.
     gaussian_ : GaussianRegressor or None
@@ -321,7 +324,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
                 best = candidate
         assert best is not None
         fitted = best.fitted
-        if not own and len(target) >= FEWEST_BY_COLUMNS:
+        if not own and len(target) >= FEWEST_BY_COLUMNS and rows.shape[1] <= MOST_BY_COLUMNS:
             one = copy(fitted)
             scores = one._fit_by_columns(best.predicted, training)
             means[f"{best.name}, noise by columns"] = float(scores[: len(target)].mean())

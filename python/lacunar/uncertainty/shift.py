@@ -136,15 +136,21 @@ class ExtraMissingVariance(ExtraMissing):
     }
 
     def fit(
-        self, rows: Lacking, residuals: Floats, cut: Ints, copies: Lacking, copied: NDArray[np.intp], errors: Floats
+        self,
+        rows: Lacking,
+        residuals: Floats,
+        cut: Ints | None,
+        copies: Lacking,
+        copied: NDArray[np.intp],
+        errors: Floats,
     ) -> ExtraMissingVariance:
-        """From training rows and their residuals out of fold (n,) with the number of the `cut` (n,) that tests each, and
-        copies of the rows numbered in `copied` with residuals `errors`.
+        """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with
+        residuals `errors`. `cut` (n,) has the number of the cut that tests each row; without it scales read no entries.
         """
         counts, t = rows.n_missing, rows.missing.shape[1]
         columns, fold = (rows.predicted, residuals, rows.variance, counts), np.arange(len(residuals)) % _FOLDS
         self.deviation_ = PredictiveDeviation().fit(*columns)
-        scores = self._fit_columns(rows.values, residuals, sigma_out_of_fold(*columns, fold), cut % _FOLDS)
+        scores = self._fit_columns(rows.values, residuals, sigma_out_of_fold(*columns, fold), cut)
         self.scores_ = ConformalScores().fit(scores, counts, t)
         self._fit_reference(rows)
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
@@ -158,15 +164,15 @@ class ExtraMissingVariance(ExtraMissing):
         self.copy_scores_ = ConformalScores().fit((errors / self.sigma(copies))[new], copies.n_missing[new], t)
         return self
 
-    def _fit_columns(self, rows: Floats, residuals: Floats, sigma: Floats, fold: Ints) -> Floats:
+    def _fit_columns(self, rows: Floats, residuals: Floats, sigma: Floats, cut: Ints | None) -> Floats:
         """Scores (n,) of residuals with scales out of fold (n,), which depend on entries where intervals are better so.
 
-        Rows that share a `fold` (n,) are told by trees of none of them: entries may tell a group, and its rows have like residuals.
+        Rows that a cut tests together are told by trees of none of them: entries may tell a group, and its rows have like residuals.
         """
         self.column_deviation_ = None
-        if len(rows) < FEWEST_BY_COLUMNS or not rows.shape[1] or fold.min() == fold.max():
+        if cut is None or len(rows) < FEWEST_BY_COLUMNS or not rows.shape[1] or cut.min() == cut.max():
             return residuals / sigma
-        factors = factors_out_of_fold(rows, residuals / sigma, fold)
+        factors = factors_out_of_fold(rows, residuals / sigma, cut % _FOLDS)
         by_columns = _even_scores(residuals, sigma * factors)
         if not is_less(by_columns, _even_scores(residuals, sigma)):
             return residuals / sigma
