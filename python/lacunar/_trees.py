@@ -54,7 +54,7 @@ def inside(owner: Any, name: str) -> Any:
         ) from error
 
 
-class Trees(BaseEstimator):  # type: ignore[misc]
+class Trees(BaseEstimator):
     """Sums of trees: a start value for each of k outputs plus the leaf that a row reaches in every tree.
 
     Arrays of nodes stand one tree after another, children behind their node; the array of a leaf's values has one row a leaf and one

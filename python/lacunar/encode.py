@@ -138,7 +138,7 @@ _MEANINGS = {"other": "taken as observed, and as none of those that fit saw", "m
 
 
 @whole_answers
-class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableEncoder(TransformerMixin, BaseEstimator):
     """Numbers, categories, yes/no answers and dates as columns of numbers; missing entries stay
     missing.
 
@@ -281,7 +281,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.decimal = decimal
         self.dates = dates
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn what every column holds, and its categories.
@@ -302,7 +302,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         remarks.warn()
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """`fit`, and every column of X as numbers: the table is read once.

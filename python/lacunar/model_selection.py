@@ -16,7 +16,7 @@ from lacunar.observed.door import read_pairs
 __all__ = ["ColdColumnKFold", "ColdRowKFold", "EntryKFold"]
 
 
-class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
+class _PairFolds(BaseCrossValidator):
     """Folds of observations of which those with the same key stay together."""
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:

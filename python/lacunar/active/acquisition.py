@@ -129,7 +129,7 @@ class ActiveSubspace:
         return row_product(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
 
 
-class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
+class Acquisition(WholeCopies, BaseEstimator):
     """Base of the strategies: a subclass draws attributes, learns from rows and finds the subspace."""
 
     _written: ClassVar[tuple[str, ...]] = ("pending_", "state_")

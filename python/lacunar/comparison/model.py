@@ -32,7 +32,7 @@ _ANSWERS = {  # the method and the option at the shell, what they give, and of w
 }
 
 
-class TableModel(BaseEstimator):  # type: ignore[misc]
+class TableModel(BaseEstimator):
     """Predict a column of a table from its other columns, found by name.
 
     Parameters

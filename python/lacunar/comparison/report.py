@@ -333,7 +333,7 @@ def _next(comparison: Comparison) -> str:
 # -- what the sections say ----------------------------------------------------------------------------------------------
 
 
-@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]  # threads of small predictions wait for one another longer than they work
+@threadpool_limits.wrap(limits=1)  # threads of small predictions wait for one another longer than they work
 def importance(comparison: Comparison) -> dict[str, Any]:
     """How much the loss of the best learner rises on held-out rows of the first split when a column's values, or its missing entries, change places.
 

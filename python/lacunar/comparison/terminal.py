@@ -35,7 +35,7 @@ _Start = Callable[[int, int], None]
 _Done = Callable[[Run], None]
 
 
-@validate_params(_NUMBERS, prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+@validate_params(_NUMBERS, prefer_skip_nested_validation=False)
 def compare(
     data: Any = None,
     target: Any = None,

@@ -36,7 +36,7 @@ _PLAIN = (bool, int, float, str)  # labels whose signs are kept
 
 
 # Questions are alone at the model, too: one about a new id makes tables and engines grow.
-class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PairClassifier(ClassifierMixin, BaseEstimator):
     """Methods of a classifier of pairs; `_model` makes its `PairModel`."""
 
     rows: SideInformation | list[SideInformation] | None

@@ -287,7 +287,7 @@ def check_index(index: ArrayLike, size: int) -> NDArray[np.int64]:
     return numbers.astype(np.int64, copy=False)
 
 
-class SideInformation(BaseEstimator):  # type: ignore[misc]
+class SideInformation(BaseEstimator):
     """Side information described, not yet begun: arguments stored untouched, validated by `begin`.
 
     Descriptors are scikit-learn objects without `fit`: `get_params`, `set_params`, `clone` and `repr` work.

@@ -29,7 +29,7 @@ _DAY = 86_400e6  # microseconds
 
 
 @whole_answers
-class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """One completed table, of the same kind: for a look, a picture, or a tool that takes no gaps.
 
     Every missing cell becomes what is expected of it given the rest of its row: a number within the
@@ -135,7 +135,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Imputer:
         """Learn how the columns depend on one another.
@@ -153,7 +153,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator): 
         self._learn(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """`fit`, and the table without its gaps: it is read once.

@@ -47,7 +47,7 @@ _WIDEST = 500  # columns among which identities are looked for
 
 
 @whole_answers
-class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
+class MultipleImputer(AnyTable, BaseEstimator):
     """Several completed tables by chained equations, and conclusions pooled over them.
 
     One completed table takes its filled values for observed ones, and its standard errors come out
@@ -230,7 +230,7 @@ class MultipleImputer(AnyTable, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MultipleImputer:
         """Run the chains.

@@ -459,7 +459,7 @@ def _gives_probabilities(estimator: Any) -> bool:
     return not fitted or len(estimator.classes_) == 1 or estimator._calibrated() or estimator._logistic()
 
 
-class KarmaLabels(FileScoreMixin, ClassifierMixin):  # type: ignore[misc]
+class KarmaLabels(FileScoreMixin, ClassifierMixin):
     """Labels and probabilities of a classifier from the values of `_evaluate`."""
 
     @reads
@@ -523,7 +523,7 @@ class KarmaLabels(FileScoreMixin, ClassifierMixin):  # type: ignore[misc]
                 f"calibration_ must have {self._n_outputs() + 1} numbers; got {len(self.calibration_)}. Fit again"
             )
 
-    @available_if(reads(_gives_probabilities))  # type: ignore[untyped-decorator]
+    @available_if(reads(_gives_probabilities))
     @reads
     @over_files
     def predict_proba(self, X: Any) -> Floats:
@@ -548,7 +548,7 @@ class KarmaLabels(FileScoreMixin, ClassifierMixin):  # type: ignore[misc]
         return probabilities(values, self._calibration()) if self._calibrated() else logistic_probabilities(values)
 
 
-class KarmaNumbers(FileScoreMixin, RegressorMixin):  # type: ignore[misc]
+class KarmaNumbers(FileScoreMixin, RegressorMixin):
     """Predictions of a regressor from the values of `_evaluate`."""
 
     def _n_outputs(self) -> int:

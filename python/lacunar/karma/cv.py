@@ -441,7 +441,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaClassifierCV:
         """Search, then fit the best kernels to all rows.
@@ -621,7 +621,7 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaRegressorCV:
         """Search, then fit the best kernels to all rows.

@@ -32,7 +32,7 @@ _ENTRIES = 2**17  # entries whose temporaries are held at once
 
 
 @whole_answers
-class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
+class KarmaFeatures(TransformerMixin, TakesMissing):
     """Features of partially observed rows whose inner products are KARMA's kernel, for any linear
     learner.
 
@@ -155,7 +155,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> KarmaFeatures:
         """Learn columns, kernel and landmarks.

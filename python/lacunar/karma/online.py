@@ -98,7 +98,7 @@ class KarmaOnline(KarmaBase):
             self.__dict__.pop(name, None)
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit in `max_iter` passes over the rows.

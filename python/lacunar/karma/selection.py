@@ -477,7 +477,7 @@ def _pieces(cuts: Sequence[Cut] | None, n: int) -> list[Ints]:
     return [*tests, untested] if len(untested) else tests
 
 
-class KernelSelection(BaseEstimator):  # type: ignore[misc]
+class KernelSelection(BaseEstimator):
     """Kernel ridge regression with the kernels and penalties that leave-one-out prefers, found by
     successive halving.
 

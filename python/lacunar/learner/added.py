@@ -55,7 +55,7 @@ class _Block(NamedTuple):
     columns: Floats
 
 
-class AddedColumns(BaseEstimator):  # type: ignore[misc]
+class AddedColumns(BaseEstimator):
     """Means of the target by level, and numbers of text, for the columns where they help."""
 
     _schema: ClassVar[dict[str, Rule]] = {

@@ -54,7 +54,7 @@ _FEWEST_ROWS_TO_SOFTEN = 10
 
 
 @whole_answers
-class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: ignore[misc]
+class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
     """Predict the class of rows with missing values: you choose nothing and fill nothing in.
 
     `fit` trains five kinds of learners on the table as it is and pools them by how well they
@@ -253,7 +253,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):  # type: igno
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train the members and their pool.
@@ -609,7 +609,7 @@ def _moved(offsets: Floats, k: int, step: float) -> Floats:
     return moved
 
 
-class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _Answer(ClassifierMixin, BaseEstimator):
     """A stand-in estimator that returns given predictions to a scorer."""
 
     def __init__(self, classes: NDArray[Any]) -> None:

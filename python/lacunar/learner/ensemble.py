@@ -57,7 +57,7 @@ def effective_number(losses: Floats, weight: Floats, groups: Ints | None) -> flo
     return float(np.clip(n * alone / together if together > 0 else n, len(np.unique(groups)), n))
 
 
-class LogPool(BaseEstimator):  # type: ignore[misc]
+class LogPool(BaseEstimator):
     """p proportional to exp(sum of w_m log p_m), where log p_m = log softmax(a_m s_m + b_m) of every member's values s_m.
 
     a_m and b_m are each member's own, by maximum a posteriori with the targets of Platt (1999); the weights w >= 0 minimise n log loss + lambda M |w - 1/M|^2.
@@ -137,7 +137,7 @@ def _log_weights(logs: Floats, labels: Ints, weight: Floats, groups: Ints | None
     return weights
 
 
-class LinearPool(BaseEstimator):  # type: ignore[misc]
+class LinearPool(BaseEstimator):
     """Sums of the members' values, one row of weights >= 0 a target: least squares, shrunk to equal weights of the members that may be the best.
 
     Shrinkage is in units of the best member's squared error: the average's would spoil members that are exact.
@@ -214,7 +214,7 @@ def prior_weights(losses: Floats, weight: Floats, groups: Ints | None = None) ->
     return shares
 
 
-class Ensemble(BaseEstimator):  # type: ignore[misc]
+class Ensemble(BaseEstimator):
     """The members that finished, their pool, and the cost of each."""
 
     _schema: ClassVar[dict[str, Rule]] = {

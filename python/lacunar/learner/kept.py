@@ -18,7 +18,7 @@ _KEPT_ENTRIES = 100_000  # of Z
 _Learned = TypeVar("_Learned")
 
 
-class KeptRows(BaseEstimator):  # type: ignore[misc]
+class KeptRows(BaseEstimator):
     """Rows as they came, their targets, or the numbers of their classes in one column, and whether they are independent."""
 
     _schema: ClassVar[dict[str, Rule]] = {

@@ -16,7 +16,7 @@ _LEAST_RATIO = 1e-3  # of variances between and within levels: below it levels t
 _MOST_RATIO = 1e3
 
 
-class LevelMeans(BaseEstimator):  # type: ignore[misc]
+class LevelMeans(BaseEstimator):
     """Means of the targets by level less the mean over levels, shrunk as a model of random effects has it.
 
     The variance between levels is what the means of levels vary by beyond the variance within them (Henderson 1953); a level that was not

@@ -51,7 +51,7 @@ class Comparisons(NamedTuple):
     values: Floats  # (p,): mean score of the observed values of a column
 
 
-class MaskComparison(BaseEstimator):  # type: ignore[misc]
+class MaskComparison(BaseEstimator):
     """The missingness of the training rows, to compare batches with: shares, pairs of columns, and observed values.
 
     Values enter as ranks among the training rows' observed values: where a column is missing by its own values, those

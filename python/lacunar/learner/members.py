@@ -54,7 +54,7 @@ def _scores(values: Floats, n_classes: int) -> Floats:
     return np.column_stack([-values, values]) if n_classes == 2 else values
 
 
-class KernelMember(BaseEstimator):  # type: ignore[misc]
+class KernelMember(BaseEstimator):
     """Kernel ridge machines over missing entries: the average of the best by successive halving (`lacunar.karma.selection`)."""
 
     name = "kernels"
@@ -118,7 +118,7 @@ def _completed(posterior: LowRankPosterior, latent: Floats | None, Z: Floats) ->
     return posterior.filled(Z, latent)
 
 
-class GaussianMember(BaseEstimator):  # type: ignore[misc]
+class GaussianMember(BaseEstimator):
     """Ridge regression on what a low-rank Gaussian says of a row, and on which entries are missing."""
 
     name = "gaussian"
@@ -154,7 +154,7 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
         return _with_flags("low-rank model", flags=self.ridge_.kind_ != "latent")
 
 
-class LogisticMember(BaseEstimator):  # type: ignore[misc]
+class LogisticMember(BaseEstimator):
     """Logistic regression on numbers with 0 for the mean where missing, and on which entries are missing."""
 
     name = "logistic"
@@ -235,7 +235,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         return _with_flags("mean", flags=bool(self.flagged_.any()))
 
 
-class LinearMember(BaseEstimator):  # type: ignore[misc]
+class LinearMember(BaseEstimator):
     """Ridge regression on numbers with 0 for the mean where missing, and on which entries are missing."""
 
     name = "linear"

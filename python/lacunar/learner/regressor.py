@@ -98,7 +98,7 @@ class ValueSpread:
 
 
 @whole_answers
-class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
+class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase):
     """Predict a number for rows with missing values: you choose nothing and fill nothing in.
 
     `fit` trains five kinds of learners on the table as it is and pools them by how well they
@@ -285,7 +285,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Train the members and their weights.

@@ -28,7 +28,7 @@ OF_VARIANCE: dict[str, Rule] = {
 }
 
 
-class TargetVariance(BaseEstimator):  # type: ignore[misc]
+class TargetVariance(BaseEstimator):
     """Targets as linear functions of the latent coordinates of a low-rank Gaussian, y = w a + e: what is known of a row tells how much of y is open.
 
     Var(y | row) = w' Cov(a | row) w + Var(e), and measuring a missing entry x_j lets it fall by Cov(x_j, y | row)^2 / Var(x_j | row).

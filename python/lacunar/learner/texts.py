@@ -22,7 +22,7 @@ _MOST_TEXTS = 5000  # different ones, from which directions are learned
 _LONGEST = 2000  # characters of a text that are read
 
 
-class TextNumbers(BaseEstimator):  # type: ignore[misc]
+class TextNumbers(BaseEstimator):
     """Truncated singular value decomposition of the TF-IDF of character n-grams (two to four, within words)."""
 
     _schema: ClassVar[dict[str, Rule]] = {

@@ -85,7 +85,7 @@ def log_chances(chances: Floats) -> Floats:
     return logs
 
 
-class BoostingMember(BaseEstimator):  # type: ignore[misc]
+class BoostingMember(BaseEstimator):
     """scikit-learn's histogram gradient boosting, or one of symmetric trees, with missing entries as they are: the mean of the models of the folds.
 
     Models of all folds grow side by side until their summed loss out of fold rises, and 1.4 times the iterations before that count. Small, usual and
@@ -476,7 +476,7 @@ def _bins(training: TrainingSet) -> int:
     return max(wished, min(levels, 255))
 
 
-class ForestMember(BaseEstimator):  # type: ignore[misc]
+class ForestMember(BaseEstimator):
     """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are.
 
     Independent rows are judged out of bag. A bag holds rows of the same group, of the same day and copies of the row itself, so that other rows are judged

@@ -261,7 +261,7 @@ def over_levels(
     return values
 
 
-class TableViews(BaseEstimator):  # type: ignore[misc]
+class TableViews(BaseEstimator):
     """Any table as a `View`: an encoder, the scales of its columns, and the levels that become columns.
 
     Parameters

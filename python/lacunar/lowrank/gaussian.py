@@ -53,7 +53,7 @@ _LEAST_VARIANCE = 1e-12  # in units of the target's
 
 
 @whole_answers
-class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: ignore[misc]
+class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
     """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with
     missing entries.
 
@@ -178,7 +178,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):  # type: igno
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> GaussianRegressor:
         """Fit to rows and targets, both with missing values.

@@ -27,7 +27,7 @@ _SHRINKING = 10  # most steps of variational EM after those of EM
 
 
 @whole_answers
-class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
+class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):
     """Complete rows from what they show, by probabilistic PCA on the observed entries.
 
     Parameters
@@ -125,7 +125,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> LowRankImputer:
         """Learn the low-rank model.

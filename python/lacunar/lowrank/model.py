@@ -52,7 +52,7 @@ class LowRankGaussian(NamedTuple):
         return latent_rows(rows, self.basis, self.ridge, residual=residual, inverse=inverse, n_jobs=n_jobs)
 
 
-class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
+class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):
     """Base of estimators whose `_gaussian` is the model of rows standardised by `mean_` and `scale_`, about mean 0."""
 
     components_: Any  # (k, D), an array; trackers have a property

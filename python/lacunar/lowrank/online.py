@@ -187,7 +187,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         self.n_jobs = n_jobs
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> SLRMOnlineRegressor:
         """Pass over the rows `max_iter` times, the later passes in random order.
@@ -227,7 +227,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         return tracker
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any) -> SLRMOnlineRegressor:
         """Follow further rows.
 

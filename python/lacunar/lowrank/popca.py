@@ -246,7 +246,7 @@ class POPCA(SubspaceModel):
         self.n_jobs = n_jobs
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> POPCA:
         """Fit to the rows of X, afresh.
@@ -269,7 +269,7 @@ class POPCA(SubspaceModel):
         return self._fit_over(InMemory(rows if self.robust is None else winsorised(rows, self.robust)))
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit_parts(self, parts: Any) -> POPCA:
         """Fit to rows in parts that may lie on other machines; only sums over the rows of a part
@@ -380,7 +380,7 @@ class POPCA(SubspaceModel):
         return rank
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> POPCA:
         """Add rows to the tables of sums and take the closed form of all of them; there is no
@@ -421,7 +421,7 @@ class POPCA(SubspaceModel):
         return self._from_stream()
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit_batches(self, batches: Iterable[Any], *, shift: Any = None) -> POPCA:
         """Fit in one pass over batches; memory is that of the tables and one batch.
 

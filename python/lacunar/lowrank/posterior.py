@@ -66,7 +66,7 @@ class Masking(NamedTuple):
         return sigma2 / (sigma2 + self.variance)
 
 
-class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
+class LowRankPosterior(BaseEstimator):
     """Rows x = mean + W a + noise with latent coordinates a of unit variance, learned by EM from what is observed.
 
     `n_components` None is min(40, 0.8 p, n / 4), p - 1 for p <= 12 columns: more than needed, since the posterior
@@ -393,7 +393,7 @@ def mask_loss(
 # -- ridge ------------------------------------------------------------------------------------------------------------
 
 
-class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
+class PosteriorRidge(BaseEstimator):
     """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact values of rows that are left
     out.
 

@@ -37,7 +37,7 @@ _LEAST_NOISE = 1e-3  # of a column, in its own variances: less is rounding, or a
 _MORE_ALIKE = 0.9  # times as far apart as standardised noise, at most, is noise of one size
 
 
-class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type: ignore[misc]
+class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
     """Rows have latent coordinates by ridge regression on their observed entries; y is linear in these."""
 
     _schema: ClassVar[dict[str, Rule]] = {

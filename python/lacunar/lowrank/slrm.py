@@ -197,7 +197,7 @@ class SLRMRegressor(SubspaceRegression):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SLRMRegressor:
         """Fit to rows and labels, both with missing values.
@@ -227,7 +227,7 @@ class SLRMRegressor(SubspaceRegression):
             )
         return self._fit_parts(FileParts(X))
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit_parts(self, parts: Any) -> SLRMRegressor:
         """Fit to rows in parts that may lie on other machines; only sums over the rows of a part

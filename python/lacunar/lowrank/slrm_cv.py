@@ -273,7 +273,7 @@ class SLRMRegressorCV(SubspaceRegression):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> SLRMRegressorCV:
         """Search, then fit to all rows.

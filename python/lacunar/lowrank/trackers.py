@@ -439,7 +439,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         return {"robust": True} if self.robust else {}
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SubspaceTracker:
         """Follow the rows of X from a fresh start, `max_iter` times, the later passes in random
@@ -464,7 +464,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         return self
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> SubspaceTracker:
         """Follow further rows; the first call makes the start from its own rows.
 

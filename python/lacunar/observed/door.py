@@ -200,7 +200,7 @@ def cells_of(estimator: Any, X: Any, sparse_missing: SparseMissing) -> NDArray[A
     return as_observed(X, sparse_missing=sparse_missing, warn_counts=False).to_dense().astype(np.float64)
 
 
-class TakesMissing(BaseEstimator):  # type: ignore[misc]
+class TakesMissing(BaseEstimator):
     """An estimator whose X may be sparse, and may have missing entries."""
 
     def __sklearn_tags__(self) -> Any:

@@ -23,7 +23,7 @@ _MOST_NUMBERS = 2**20  # of drawn rows at once
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class BoostedGaussian(RegressorMixin, TakesMissing):  # type: ignore[misc]
+class BoostedGaussian(RegressorMixin, TakesMissing):
     """Numbers by a `GaussianRegressor` plus trees that predict what it leaves from columns that it completes.
 
     Where the law is linear the trees have little to add; where it is not they bend it. Trees learn from rows with

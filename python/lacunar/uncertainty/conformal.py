@@ -139,7 +139,7 @@ def warn_of_rare(classes: Any, n_rows: Ints, level: float) -> None:
         )
 
 
-class ConformalScores(BaseEstimator):  # type: ignore[misc]
+class ConformalScores(BaseEstimator):
     """Scores of rows by models that had not seen them, and how many entries each of the rows lacks.
 
     Scores of numbers are residuals over standard deviations, with their signs; those of classes 1 - p(class of the

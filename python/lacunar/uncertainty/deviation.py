@@ -27,7 +27,7 @@ _MOST_NUMBERS = 2**20  # of rows that trees of scores learn from
 _SURE = 1.0  # standard errors by which intervals must be better
 
 
-class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
+class PredictiveDeviation(BaseEstimator):
     """Standard deviation of one target around its prediction, learned from squared out-of-fold residuals.
 
     Their logarithm is a ridge gamma regression on log Var(y | row), the number of missing entries, the prediction and
@@ -76,7 +76,7 @@ def _features(predicted: Floats, variance: Floats, missing: Floats) -> Floats:
     return np.column_stack([np.log(variance), missing, predicted, predicted**2])
 
 
-class ColumnDeviation(BaseEstimator):  # type: ignore[misc]
+class ColumnDeviation(BaseEstimator):
     """What standard deviations are multiplied by where noise grows by a column, or where it is missing.
 
     A few small trees on a row's entries, of gamma loss, learn the mean square of scores, which are residuals over

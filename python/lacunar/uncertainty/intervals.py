@@ -130,7 +130,7 @@ class Candidate(NamedTuple):
 
 
 @whole_answers
-class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type: ignore[misc]
+class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 
     Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows
@@ -275,7 +275,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):  # type
         self.lower_bound = lower_bound
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Any, y: Any, groups: Any = None, likelihood_ratio: Any = None) -> MaskConformalRegressor:
         """Fit the estimator, to all rows and without each fold, and the scale of its residuals.

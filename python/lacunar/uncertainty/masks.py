@@ -167,7 +167,7 @@ def group_folds(groups: Ints | None, n: int, n_folds: int, rng: np.random.Genera
     return fold_of[groups]
 
 
-class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
+class MaskConformal(MetaEstimatorMixin, TakesMissing):
     """A fitted estimator, and scores out of fold of rows and copies with how many entries each of them lacks."""
 
     level: float

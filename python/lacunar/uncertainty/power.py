@@ -16,7 +16,7 @@ _NORMAL_QUARTILES = 1.349  # their distance, in standard deviations
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class TargetPower(BaseEstimator):  # type: ignore[misc]
+class TargetPower(BaseEstimator):
     """Yeo and Johnson's power transformation of a target around its median, of the power that makes it most normal.
 
     Powers are 0, 0.1, ..., 2. Beyond the smallest and the largest target of training the curve goes on as a straight

@@ -30,7 +30,7 @@ from lacunar.uncertainty.masks import (
 
 
 @whole_answers
-class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # type: ignore[misc]
+class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
     """Sets of classes around any classifier with probabilities that takes missing values.
 
     A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the
@@ -128,7 +128,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):  # ty
         self.cv = cv
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=False)
     @all_or_nothing
     def fit(self, X: Any, y: Any, groups: Any = None, likelihood_ratio: Any = None) -> MaskConformalClassifier:
         """Fit the estimator, to all rows and without each fold.

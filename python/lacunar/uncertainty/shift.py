@@ -81,7 +81,7 @@ def evenly(n: int, most: int) -> NDArray[np.intp]:
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
-class ExtraMissing(BaseEstimator):  # type: ignore[misc]
+class ExtraMissing(BaseEstimator):
     """How unlike the training masks the masks of rows are, and scores of rows with new masks.
 
     The fewer training rows lack as many entries and leave as much open, the larger is a row's novelty. Rows of novelty

@@ -29,7 +29,7 @@ _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
 
 @whole_answers
-class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore[misc]
+class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):
     """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and
     Koller.
 
@@ -182,7 +182,7 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):  # type: ignore
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> GeomClassifier:
         """Fit to rows with absent features.

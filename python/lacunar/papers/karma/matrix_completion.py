@@ -69,7 +69,7 @@ _RESOLVED = 1e-6  # relative change down to which inner products of factors tell
 _WINDOW = 5  # steps whose largest change is compared with that of as many before, at least
 
 
-class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
+class _MatrixCompletion(TakesMissing):
     """A stacked matrix of features and labels, completed with a small nuclear norm."""
 
     _schema: ClassVar[dict[str, Rule]] = {
@@ -272,7 +272,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 
 
 @whole_answers
-class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
+class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion):
     """mc-1 and mc-b: labels as further columns of a partly observed matrix of low rank.
 
     Minimises mu ||Z||_* + lam / |Omega_Y| sum log(1 + exp(-y z)) + 1 / |Omega_X| sum (x - z)^2 / 2
@@ -406,7 +406,7 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
 
     _loss: ClassVar[Loss] = "logistic"
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Complete a table and its labels.
@@ -483,7 +483,7 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
 
 
 @whole_answers
-class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
+class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):
     """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low
     rank, under squared loss.
 
@@ -610,7 +610,7 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion): 
     }
     _loss: ClassVar[Loss] = "squared"
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Complete a table and its targets.

@@ -181,7 +181,7 @@ class PrintedSLRM(PrintedRegression):
         self.random_state = random_state
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> PrintedSLRM:
         """Steps 1 to 14, over the rows in their order.
@@ -211,7 +211,7 @@ class PrintedSLRM(PrintedRegression):
         return self
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> PrintedSLRM:
         """Steps 4 to 13 for further rows, once; the first call makes the start of step 1 from its

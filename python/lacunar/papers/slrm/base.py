@@ -27,7 +27,7 @@ _COMPONENTS = 10  # of d=None
 _SAME_RANK = 1e-10  # as in the core
 
 
-class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):  # type: ignore[misc]
+class PrintedRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
     """Base of the methods of the paper: x = U a and y = w a, without means, scales, ridge and intercept ((1)
     and (2)).
     """

@@ -97,7 +97,7 @@ class MPCR(PrintedRegression):
         self.tol = tol
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> MPCR:
         """Fit the subspace to all rows and the lasso to those with a label.
@@ -221,7 +221,7 @@ class SMPCR(PrintedRegression):
         self.w0 = w0
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> SMPCR:
         """Follow the rows, then step along those with a label, all of them `max_iter` times in

@@ -112,7 +112,7 @@ class PrintedPOPCA(SubspaceModel):
         self.r = r
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> PrintedPOPCA:
         """Take the eigenvectors of equation (4).
@@ -129,7 +129,7 @@ class PrintedPOPCA(SubspaceModel):
         return self._add(X, None)
 
     @changes
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> PrintedPOPCA:
         """Go on with further rows: the estimates of Algorithm 1 add up, row by row.
