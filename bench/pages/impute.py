@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from sklearn import datasets
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer, KNNImputer
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline

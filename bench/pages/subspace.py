@@ -30,7 +30,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer
 
 from lacunar import Observed

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from bench.papers.karma_figure2 import imputed
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedShuffleSplit

@@ -13,7 +13,7 @@ import numpy as np
 from bench.papers._report import NO_CLAIM, Report, Verdict, by_seed, lines, pictures, save, table
 from bench.papers._run import Run
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, ShuffleSplit

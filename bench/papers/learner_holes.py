@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from bench.papers._report import NO_CLAIM, Report, Verdict, by_seed, pictures, save, table
 from bench.papers._run import Run
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline

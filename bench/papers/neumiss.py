@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score

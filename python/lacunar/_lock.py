@@ -120,7 +120,7 @@ def reads(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
             guard.check()
             return method(*args, **kwargs)
 
-    locked.locks = "reads"  # type: ignore[attr-defined]
+    locked.locks = "reads"  # type: ignore[attr-defined]  # a mark on the function
     return locked
 
 
@@ -141,7 +141,7 @@ def changes(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
             finally:
                 guard.changing -= 1
 
-    locked.locks = "changes"  # type: ignore[attr-defined]
+    locked.locks = "changes"  # type: ignore[attr-defined]  # a mark on the function
     return locked
 
 
@@ -169,7 +169,7 @@ def within_row(learn: Callable[..., _Answer], *args: Any) -> _Answer:
     try:
         return learn(*args)
     except MemoryError as error:
-        error.within_row = True  # type: ignore[attr-defined]
+        error.within_row = True  # type: ignore[attr-defined]  # a mark on the error
         raise
 
 

@@ -60,9 +60,9 @@ def all_or_nothing(method: Callable[_Parameters, _Returned]) -> Callable[_Parame
     def whole(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
         model: Any = args[0]
         changed = _with_attributes(model, dict(vars(model)))
-        answer = method(changed, *args[1:], **kwargs)  # type: ignore[arg-type]
+        answer = method(changed, *args[1:], **kwargs)  # type: ignore[arg-type]  # the same type
         model.__dict__ = vars(changed)
-        return model if answer is changed else answer  # type: ignore[no-any-return]
+        return model if answer is changed else answer
 
     return whole
 
@@ -73,7 +73,7 @@ def of_a_moment(method: Callable[_Parameters, _Returned]) -> Callable[_Parameter
     @wraps(method)
     def answer(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
         model: Any = args[0]
-        return method(_with_attributes(model, vars(model)), *args[1:], **kwargs)  # type: ignore[arg-type]
+        return method(_with_attributes(model, vars(model)), *args[1:], **kwargs)  # type: ignore[arg-type]  # the same type
 
     return answer
 
@@ -93,5 +93,5 @@ def whole_answers(cls: type[_Model]) -> type[_Model]:
             setattr(cls, name, property(of_a_moment(member.fget), doc=member.__doc__))
         elif inspect.isfunction(member):
             setattr(cls, name, of_a_moment(member))
-    cls._answers_whole = True  # type: ignore[attr-defined]
+    cls._answers_whole = True  # type: ignore[attr-defined]  # a mark on the class
     return cls

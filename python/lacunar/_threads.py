@@ -8,7 +8,7 @@ from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+from threadpoolctl import ThreadpoolController
 
 MOST_THREADS = 2**15  # more than any machine has processors for
 

@@ -409,7 +409,7 @@ class _Parser:
                 place, names=names, header=0 if header else None, na_values=na_values, **(self.options | options)
             )
         frame.attrs["header"] = header
-        return frame  # type: ignore[no-any-return]
+        return frame
 
 
 def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]]:

@@ -20,7 +20,7 @@ import sklearn
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import precision_recall_fscore_support
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from lacunar import __version__
 from lacunar._random import fixed_seed, generator

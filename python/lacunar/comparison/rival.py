@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import TimeSeriesSplit
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from lacunar.comparison.cells import cut, listed
 from lacunar.comparison.learners import Learner
@@ -81,7 +81,11 @@ class Rival:
     def scores(self, metric: Metric, problem: Problem) -> dict[int, float]:
         """Score on every split that was finished."""
         classes = problem.classes
-        return {run.split: metric.of(problem.y[run.test], run.predicted, run.proba, classes) for run in self.done}  # type: ignore[arg-type]
+        return {
+            run.split: metric.of(problem.y[run.test], run.predicted, run.proba, classes)
+            for run in self.runs
+            if run.predicted is not None
+        }
 
     def row_losses(self, problem: Problem) -> NDArray[np.float64]:
         """Mean loss on every row, over the repeats: wrong or not, or the squared error; NaN where never tested."""
@@ -135,7 +139,7 @@ def one_run(
             done = process_time()
             proba = chances(model, rows[test], problem) if problem.task == "classification" else None
             proba = None if proba is None else proba.astype(np.float32)
-        except Exception as error:
+        except Exception as error:  # learners of the user raise what they like
             said = str(error).strip().splitlines()
             return Run(k, s, test, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
     unconverged = any(issubclass(w.category, ConvergenceWarning) for w in caught)

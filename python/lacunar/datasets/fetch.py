@@ -186,7 +186,7 @@ def _downloaded(name: str, source: Source, folder: Path) -> Path:
     arrays = _read(name, source, [_bytes(name, url) for url in source.urls], source.urls)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.npz"
-    replace_file(path, lambda stream: np.savez_compressed(stream, **arrays))  # type: ignore[arg-type]
+    replace_file(path, lambda stream: np.savez_compressed(stream, **arrays))  # type: ignore[arg-type]  # no array is called as its options are
     return path
 
 
@@ -245,7 +245,7 @@ def _sound(complaint: str, remedy: str) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except Exception as error:
+    except Exception as error:  # readers raise whatever the bytes lead them to
         raise ValueError(f"{complaint}: {type(error).__name__}: {str(error)[:200]}. {remedy}") from None
 
 

@@ -72,11 +72,11 @@ class Piece(NamedTuple):
             return pieces[0]
         shifts = np.cumsum([0] + [len(piece.indices) for piece in pieces])
         ends = [piece.indptr[1:] + shift for piece, shift in zip(pieces, shifts, strict=False)]
-        more = (
-            None if first is None else np.concatenate([piece[k] for piece in pieces])
-            for k, first in enumerate(pieces[0])
-        )
-        return cls(np.concatenate([np.zeros(1, np.int64), *ends]), *[*more][1:])  # type: ignore[arg-type]
+        more: list[Any] = [
+            None if arrays[0] is None else np.concatenate(arrays)
+            for arrays in zip(*(piece[1:] for piece in pieces), strict=True)
+        ]
+        return cls(np.concatenate([np.zeros(1, np.int64), *ends]), *more)
 
 
 def write_rows(
@@ -429,7 +429,7 @@ def _fill(stream: BinaryIO, view: NDArray[np.uint8], number: int) -> None:
     """Read bytes until the view is full, as one read may return fewer."""
     done, target = 0, view.data
     while done < len(view):
-        came = stream.readinto(target[done:])  # type: ignore[attr-defined]
+        came = stream.readinto(target[done:])  # type: ignore[attr-defined]  # files and BytesIO have it
         if not came:
             raise UnsoundError(f"it ends within block {number}")
         done += came

@@ -131,7 +131,7 @@ class ScoreMixin:
         weight = None if sample_weight is None else read_weights(sample_weight)
         if weight is not None:
             check_sum_of_weights(weight)
-        value: float = super().score(X, plain_target(y), weight)  # type: ignore[misc]
+        value: float = super().score(X, plain_target(y), weight)  # type: ignore[misc]  # of the mixin that follows this one
         return value
 
 

@@ -26,7 +26,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (FileNotFoundError, ImportError, MemoryError):
         raise
-    except Exception as error:
+    except Exception as error:  # readers raise whatever damaged bytes lead them to
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"{os.fspath(path)!r} cannot be read: {reason}") from None
 

@@ -144,7 +144,7 @@ def _ask(model: Any, verb: str, rows: Any) -> None:
             getattr(model, verb)(rows)
     except (MemoryError, ImportError):  # of this machine, not of the file
         raise
-    except Exception as error:
+    except Exception as error:  # parts that do not fit raise what they like
         if verb == "predict" or not isinstance(error, ValueError):
             raise ValueError(
                 f"the parts of the model do not fit together ({verb}: {type(error).__name__}: {str(error)[:200]})"

@@ -129,7 +129,7 @@ class PrintedMBEG(Acquisition):
         self.alpha = alpha
         self.random_state = random_state
 
-    # The same sizes in the words of acquisition.
+    # The same sizes in the words of acquisition, which has attributes for them.
     @property
     def n_features(self) -> int:  # type: ignore[override]
         """d."""
