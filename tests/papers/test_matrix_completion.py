@@ -11,8 +11,8 @@ from sklearn.base import is_classifier
 
 from lacunar.observed import Observed
 from lacunar.papers.karma import MatrixCompletionClassifier, MatrixCompletionRegressor
-from lacunar.papers.karma import matrix_completion as steps
-from lacunar.papers.karma.matrix_completion import Factored, Moved, Stacked, continuation, make_threshold, values_of
+from lacunar.papers.karma import continuation as steps
+from lacunar.papers.karma.continuation import Factored, Moved, Stacked, continuation, make_threshold, values_of
 from lacunar.persistence import load_model, save_model
 
 INTERCEPTS = {"mc-1": "column", "mc-b": "bias"}
