@@ -7,9 +7,9 @@ from scipy.optimize import minimize
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
 from lacunar.karma import cv as searches
-from lacunar.karma import selection as expansion
+from lacunar.karma import expansion
 from lacunar.karma.calibrate import fit_calibration, probabilities
-from lacunar.karma.selection import expand, fit_expansion
+from lacunar.karma.expansion import expand, fit_expansion
 from lacunar.kernels import pair_sums
 from lacunar.persistence import load_model, save_model
 

@@ -7,18 +7,9 @@ import pytest
 from reference.selection import form_gram, held_out, landmark_held_out, radial_gram
 
 from lacunar._cuts import cuts_of
-from lacunar.karma.selection import (
-    _RIDGE,
-    Data,
-    Grid,
-    KernelSelection,
-    Rows,
-    Trial,
-    _candidates,
-    _of_completed,
-    expand,
-    karma_entries,
-)
+from lacunar.karma.expansion import expand
+from lacunar.karma.kernel_ridge import RIDGE, Data, Rows
+from lacunar.karma.selection import Grid, KernelSelection, Trial, _candidates, _of_completed, karma_entries
 from lacunar.kernels import RadialForm, RowPairSums
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
@@ -84,12 +75,13 @@ def test_out_of_fold_values_are_those_of_refits(q, completion, weighted):
 @pytest.mark.parametrize("kind", ["plain", "gaussian", "levels", "completed"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
+    from lacunar.karma import kernel_ridge
     from lacunar.karma import selection as module
 
     karma, radial = module.karma_entries, module.radial_entries
     monkeypatch.setattr(module, "karma_entries", lambda table: karma(table) if table == kind else [])
     monkeypatch.setattr(module, "radial_entries", lambda table: radial(table) if table == kind else [])
-    monkeypatch.setattr(module, "_BLOCK", 400)  # several blocks of rows
+    monkeypatch.setattr(kernel_ridge, "BLOCK", 400)  # several blocks of rows
     Z, Y, folds = table(n=260)
     weight = np.random.default_rng(1).integers(0, 3, len(Z)) / 2.0 if weighted else np.ones(len(Z))
     selection = KernelSelection(screen_rows=60, search_rows=120, full_rows=150, landmarks=40)
@@ -99,9 +91,9 @@ def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
     expected = []
     for k, each in enumerate(selection.chosen_):
         Kmm, Knm = written_gram(selection, k, stored, stored), written_gram(selection, k, Z, stored)
-        expected.append(landmark_held_out(Kmm, Knm, Y, each["C"], folds, 40 * _RIDGE, weight))
+        expected.append(landmark_held_out(Kmm, Knm, Y, each["C"], folds, 40 * RIDGE, weight))
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-4)
-    monkeypatch.setattr(module, "_STORED_VALUES", 0)
+    monkeypatch.setattr(kernel_ridge, "_STORED_VALUES", 0)
     np.testing.assert_array_equal(selection.fit(Z, Y, cuts_of(folds, len(Z)), weight, complete=complete), found)
 
 
@@ -198,7 +190,7 @@ def test_a_kernel_that_cannot_be_factorised_lowers_its_C():
     gram = np.diag(np.where(np.arange(40) == 0, -1e-3, 1.0))
     data = Data(Rows(Observed.from_dense(np.zeros((40, 1))), None), Y, np.ones(40))
     trial = Trial(karma_entries("plain")[0], 1e5)
-    fitted = KernelSelection()._fit_all(None, gram, trial, data, data, cuts_of(folds, 40))
+    fitted = KernelSelection()._fit_all(None, gram, trial, data=data, cuts=cuts_of(folds, 40))
     assert fitted.trial.C < 500
     assert np.isfinite(fitted.out_of_fold).all()
 
@@ -217,7 +209,7 @@ def test_leave_one_out_values_are_those_of_refits(full_rows):
             expected.append(held_out(across, Y, each["C"], alone, data.weight))
         else:
             own = written_gram(selection, k, stored, stored)
-            expected.append(landmark_held_out(own, across, Y, each["C"], alone, 30 * _RIDGE, data.weight))
+            expected.append(landmark_held_out(own, across, Y, each["C"], alone, 30 * RIDGE, data.weight))
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-5)
 
 

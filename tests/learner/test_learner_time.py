@@ -45,13 +45,13 @@ class WorkClock:
         for kind in (ExtraTreesClassifier, ExtraTreesRegressor):
             self.charge(kind, "fit", self.of_forest)
         self.charge(members, "_logistic", lambda C, rows, *args: 3e-5 * len(rows))
-        self.charge(selection, "_measure", lambda gram, *args: 3e-9 * len(gram) ** 2.5)
+        self.charge(selection, "squared_errors", lambda gram, *args: 3e-9 * len(gram) ** 2.5)
         self.charge(
             selection.KernelSelection,
             "_fit_marks",
-            lambda r, form, gram, trial, data, *args, **more: 1e-8 * len(data.targets) * len(gram) ** 1.5,
+            lambda r, form, gram, trial, data, **more: 1e-8 * len(data.targets) * len(gram) ** 1.5,
         )
-        self.charge(selection.KernelSelection, "_fit_all", lambda r, form, gram, *args: 3e-10 * len(gram) ** 3)
+        self.charge(selection.KernelSelection, "_fit_all", lambda r, form, gram, *args, **more: 3e-10 * len(gram) ** 3)
         self.charge(posterior.PosteriorRidge, "_candidates", lambda r, Z, *args: 1e-4 * len(Z))
         self.charge(
             posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)

@@ -20,15 +20,14 @@ from lacunar._typing import Floats
 from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
 from lacunar.karma.classifier import KarmaClassifier
+from lacunar.karma.kernel_ridge import Data, Rows
 from lacunar.karma.regressor import KarmaRegressor
 from lacunar.karma.selection import (
     CS,
     PLAIN,
-    Data,
     Entry,
     Grid,
     KernelSelection,
-    Rows,
     Trial,
     described,
     karma_entries,

@@ -1,10 +1,7 @@
 """Kernels by successive halving: all of them on a few rows, the better ones on more, the best on all rows, averaged.
 
 Every kernel here is a function of sums and counts over pairs of rows, so that one pass over the pairs of a table makes
-all its kernels. One Cholesky factorisation a penalty gives the exact leave-one-out errors and the exact predictions of
-any folds [1, Section 3].
-
-[1] R. Rifkin, R. Lippert, "Notes on Regularized Least Squares", MIT CSAIL TR-2007-025.
+all its kernels.
 """
 
 from __future__ import annotations
@@ -15,36 +12,49 @@ from functools import partial
 from itertools import product
 from numbers import Integral
 from time import perf_counter
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._cuts import Cut, in_order, left_out, tested_rows
+from lacunar._cuts import Cut, in_order, tested_rows
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
+from lacunar.karma.expansion import EXPANSIONS, Expansion, check_expansion, expand, fit_expansion
+from lacunar.karma.kernel_ridge import (
+    ABSENT,
+    BLOCK,
+    RIDGE,
+    Blocks,
+    Data,
+    Form,
+    PairsOfTable,
+    Rows,
+    Solved,
+    Sums,
+    pieces_of,
+    solve_normal,
+    squared_error,
+    squared_errors,
+    tested_values,
+)
 from lacunar.kernels import KernelForm, RadialForm, RowPairSums, fitted_kernels
 from lacunar.observed import Observed
-from lacunar.observed.rules import Anything, Array, Instance, Items, ObservedTable, Rule, Word, check_parts, floats
+from lacunar.observed.rules import Anything, Array, Instance, Items, ObservedTable, Rule, floats
 
 __all__ = ["KernelSelection"]
 Complete = Callable[[Floats], Floats]
 Note = Callable[[str], None]
-Form = KernelForm | RadialForm
-PairsOfTable = dict[tuple[str, bytes], RowPairSums]  # by table and rows
-Expansion = Literal["gaussian", "levels"]
 
 PLAIN, COMPLETED = "plain", "completed"
-_EXPANDED: tuple[Expansion, ...] = ("gaussian", "levels")
 _LENGTHS = (0.35, 0.7, 1.4)  # of the radial kernels, in units of the root of the median squared distance
 _MASK = 0.5  # weight of the mask's columns beside the others
 _FIRST_CS = (0.3, 3.0)  # of the first rung, on the grid
@@ -56,8 +66,6 @@ CS = 10.0 ** np.arange(-4, 5.5, 0.5)
 _FLOAT32 = 1e5  # above this C n float32 leaves too little of 1 / (2 C)
 _GAIN = 0.9995  # a step that gains less ends the line search
 _CLOSE = 1.05  # models within this factor of the best squared error are averaged
-_ABSENT = 1e-12  # what a weight of 0 counts as: such a row has a prediction and no say
-_RIDGE = 1e-8  # on the diagonal of the landmarks' Gram
 _EXPANSION_ROWS = 20_000
 _SHARED_ROWS = 1000  # whose pair sums are kept between rungs
 _PILOT_MARKS, _FEWER_MARKS = 150, (1000, 700, 500, 300)  # landmarks where time is short
@@ -67,49 +75,6 @@ TICK = 1e-6  # seconds that anything takes at least
 _RUNGS_SHARE = 0.5  # of the time
 _PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a rung where time is short, and the power of the rows to which it takes time
 _WORTH_A_RUNG = 1.5  # times as many rows, for which the first rung is run again
-_BLOCK = 2**22  # kernel values made at once
-_STORED_VALUES = 2**26  # kernel values kept while landmarks are fitted: 512 MB
-_STORED_PAIRS = 2**23  # pair sums with landmarks kept for the next kernel of the same table: 96 MB
-
-_BUMPS = 6  # landmarks of a column's Gaussian kernel, at its quantiles
-_MOST_LEVELS = 8
-_MOST_ENTRIES = 2**25  # of an expanded table
-_SAME = 1e-9
-_AT_ONCE = 2**16  # entries whose maps are held at once
-
-
-class Rows(NamedTuple):
-    """Standardised rows, and the same completed where there is a completion."""
-
-    observed: Observed
-    completed: Floats | None
-
-    def take(self, index: Any) -> Rows:
-        """The rows of an index, in its order."""
-        return Rows(self.observed[index], None if self.completed is None else self.completed[index])
-
-
-class Data(NamedTuple):
-    """Rows to learn from, targets (n, q), weights (n,) above 0; how errors are measured: on splits, or (None)
-    leave-one-out.
-    """
-
-    rows: Rows
-    targets: Floats
-    weight: Floats
-    splits: list[Cut] | None = None
-
-    def take(self, index: Ints) -> Data:
-        """Some of the rows, by ascending numbers; splits that keep no row on a side are dropped, and leave-one-out
-        stands in for none.
-        """
-        if len(index) == len(self.targets):
-            return self
-        place = np.full(len(self.targets), -1, dtype=np.intp)
-        place[index] = np.arange(len(index))
-        sides = [tuple(place[side][place[side] >= 0] for side in split) for split in self.splits or ()]
-        splits: list[Any] = [split for split in sides if all(map(len, split))]
-        return Data(self.rows.take(index), self.targets[index], self.weight[index], splits or None)
 
 
 class Entry(NamedTuple):
@@ -202,109 +167,6 @@ def radial_entries(table: str) -> list[Entry]:
     ]
 
 
-class Solved(NamedTuple):
-    """Kernel ridge regression, factorised: with G = W^(1/2) K W^(1/2) + I / (2 C) = L L^T, in the dtype of K,
-
-    L^-1 (n, n); G^-1 W^(1/2) Y (n, q) and G^-1 W^(1/2) 1 (n, 1); the diagonal of G^-1 (n, 1).
-    """
-
-    inverse: NDArray[Any]
-    beta: Floats
-    ones: Floats
-    diagonal: Floats
-    data: Data
-
-    @classmethod
-    def of(cls, gram: NDArray[Any], data: Data, C: float) -> Solved | None:
-        """Factorise for a Gram (n, n): 2 n^3 / 3 flops; None where that fails, at a C too large for the rounding of the
-        Gram.
-        """
-        root = np.sqrt(data.weight)[:, None]
-        system = np.array(gram.T, order="F")  # symmetric: no copy across the grain
-        system *= root.astype(system.dtype)
-        system *= root[:, 0].astype(system.dtype)
-        system.flat[:: len(system) + 1] += system.dtype.type(1 / (2 * C))
-        factorise, invert = lapack.get_lapack_funcs(("potrf", "trtri"), (system,))
-        factor, failed = factorise(system, lower=1, clean=1, overwrite_a=1)
-        if failed:
-            return None
-        inverse, _ = invert(factor, lower=1, overwrite_c=1)
-        right = (np.column_stack([data.targets, np.ones(len(root))]) * root).astype(system.dtype)
-        solution = (inverse.T @ (inverse @ right)).astype(np.float64)
-        diagonal = np.einsum("ij,ij->i", inverse.T, inverse.T).astype(np.float64)[:, None]
-        return cls(inverse, solution[:, :-1], solution[:, -1:], diagonal, data)
-
-    def coef(self) -> Floats:
-        """Coefficients (n, q) of the targets less their mean."""
-        mean = _mean_without(self.data, np.empty(0, np.intp))
-        return (self.beta - self.ones * mean) * np.sqrt(self.data.weight)[:, None]
-
-    def left_out(self) -> Floats:
-        """Exact leave-one-out predictions (n, q): those of the regression on the targets less their mean, without the
-        row.
-        """
-        weight, targets = self.data.weight[:, None], self.data.targets
-        other_weight = np.maximum(weight.sum() - weight, _ABSENT)
-        mean = (weight * targets).sum(axis=0) - weight * targets
-        mean = np.where(other_weight > _ABSENT * weight.sum(), mean / other_weight, 0.0)
-        predicted: Floats = targets - (self.beta - self.ones * mean) / (self.diagonal * np.sqrt(weight))
-        return predicted
-
-    def held_out(self, missing: Ints) -> Floats:
-        """Exact predictions (missing, q) of some rows without them: the residuals are (G^-1)_FF^-1 (G^-1 Y)_F."""
-        part = self.inverse[:, missing]
-        beta = (self.beta - self.ones * _mean_without(self.data, missing))[missing]
-        residual = np.linalg.solve((part.T @ part).astype(np.float64), beta)
-        return np.asarray(self.data.targets[missing] - residual / np.sqrt(self.data.weight[missing])[:, None])
-
-
-def _tested(gram: NDArray[Any], data: Data, C: float, cut: Cut, solved: Solved | None) -> Floats | None:
-    """Predictions (tested, q) of a cut's test rows by what it learns from; None where there is no solution.
-
-    By what is solved of all rows where the cut leaves out less than half of them, and by a factorisation of its own otherwise.
-    """
-    (train, test), missing = cut, left_out(cut, len(gram))
-    if not len(train):
-        return np.zeros((len(test), data.targets.shape[1]))
-    if 2 * len(missing) < len(gram):
-        return None if solved is None else solved.held_out(missing)[np.searchsorted(missing, test)]
-    part = Data(data.rows, data.targets[train], data.weight[train])
-    own = Solved.of(gram[np.ix_(train, train)], part, C)
-    if own is None:
-        return None
-    return np.asarray(_mean_without(part, np.empty(0, np.intp)) + gram[np.ix_(test, train)] @ own.coef())
-
-
-def _mean_without(data: Data, fold: Ints) -> Floats:
-    """Weighted mean of the targets of the rows outside a fold, shape (q,); 0 where there are none."""
-    weight = data.weight.copy()
-    weight[fold] = 0.0
-    if weight.sum() <= _ABSENT * data.weight.sum():
-        return np.zeros(data.targets.shape[1])
-    return np.average(data.targets, axis=0, weights=weight)
-
-
-def _error(predicted: Floats, data: Data, rows: Any = slice(None)) -> float:
-    """Weighted mean over rows, plain over targets, of squared errors; infinite where one is not finite."""
-    squares = np.square(predicted - data.targets[rows]).mean(axis=1)
-    error = float(np.average(squares, weights=data.weight[rows]))
-    return error if np.isfinite(error) else np.inf
-
-
-def _measure(gram: NDArray[Any], data: Data, C: float) -> Floats:
-    """Mean squared errors (splits,): leave-one-out as one of them."""
-    solved = Solved.of(gram, data, C)
-    if data.splits is None:
-        return np.array([np.inf if solved is None else _error(solved.left_out(), data)])
-    predicted = [_tested(gram, data, C, cut, solved) for cut in data.splits]
-    return np.array(
-        [
-            np.inf if values is None else _error(values, data, test)
-            for values, (_, test) in zip(predicted, data.splits, strict=True)
-        ]
-    )
-
-
 def _climb(gram: Floats, data: Data, start: Trial, Cs: Floats) -> list[Trial]:
     """Trials of a line search along the grid of C."""
     small = gram.astype(np.float32)
@@ -312,7 +174,7 @@ def _climb(gram: Floats, data: Data, start: Trial, Cs: Floats) -> list[Trial]:
 
     def error(k: int) -> float:
         if k not in trials:
-            errors = _measure(small if Cs[k] * len(gram) < _FLOAT32 else gram, data, Cs[k])
+            errors = squared_errors(small if Cs[k] * len(gram) < _FLOAT32 else gram, data, Cs[k])
             trials[k] = Trial(start.entry, float(Cs[k]), errors, len(gram), 2)
         return trials[k].error
 
@@ -331,150 +193,6 @@ class Fitted(NamedTuple):
     form: Form
     coef: Floats
     out_of_fold: Floats
-
-
-class Blocks:
-    """Kernel values between rows and landmarks, a few rows at a time; stored when there are few."""
-
-    def __init__(
-        self, selection: KernelSelection, form: Form, table: str, data: Data, marks: Rows, pairs: PairsOfTable
-    ) -> None:
-        self.selection, self.form, self.table, self.data, self.marks = selection, form, table, data, marks
-        self.pairs = pairs
-        self.n_marks = marks.observed.shape[0]
-        self.step = max(_BLOCK // self.n_marks, 1)
-        self.stores = len(data.targets) * self.n_marks <= _STORED_VALUES
-        self.stored: dict[bytes, Floats] = {}
-
-    def of(self, part: Ints, *, store: bool = False) -> Iterator[tuple[Ints, Floats]]:
-        """(rows, values (rows, m)) of some rows; parts that are stored have no row in common."""
-        for start in range(0, len(part), self.step):
-            rows = part[start : start + self.step]
-            yield rows, self._values(rows, store=store and self.stores)
-
-    def _values(self, rows: Ints, *, store: bool) -> Floats:
-        key = rows.tobytes() if self.stores else b""
-        if key in self.stored:
-            return self.stored[key]
-        values = self.form.of_pairs(self._pairs(rows))
-        if store:
-            self.stored[key] = values
-        return values
-
-    def _pairs(self, rows: Ints) -> RowPairSums:
-        """Pair sums of rows with the landmarks, by which the kernels of one table differ in nothing."""
-        key = self.table, rows.tobytes()
-        if key in self.pairs:
-            return self.pairs[key]
-        for other in list(self.pairs):  # threads are at one table all at once
-            if other[0] != self.table:
-                self.pairs.pop(other, None)
-        pairs = self.selection._pairs(self.data.rows.take(rows), self.table, self.marks)
-        if len(self.data.targets) * self.n_marks <= _STORED_PAIRS:
-            self.pairs[key] = pairs
-        return pairs
-
-    def normal(self, part: Ints, *, store: bool = False) -> tuple[Floats, Floats]:
-        """Sums over some rows of w k k^T (m, m), its lower half, and of w k (y, 1)^T (m, q + 1)."""
-        square = np.zeros((self.n_marks, self.n_marks), order="F")
-        right = np.zeros((self.n_marks, self.data.targets.shape[1] + 1))
-        for rows, values in self.of(part, store=store):
-            root = np.sqrt(self.data.weight[rows])[:, None]
-            scaled = values * root
-            square = blas.dsyrk(1.0, scaled.T, beta=1.0, c=square, lower=1, overwrite_c=1)
-            right += scaled.T @ (np.column_stack([self.data.targets[rows], np.ones(len(rows))]) * root)
-        return square, right
-
-    def tested(self, cuts: Sequence[Cut], sums: Sums, penalty: Floats) -> Floats:
-        """Exact predictions (tested rows, q) of the cuts' test rows, through what each cut learns from."""
-        lacking = [left_out(cut, len(self.data.targets)) for cut in cuts]
-        factor = None
-        if any(self.few(missing) for missing in lacking):
-            factor = cho_factor(sums.square + penalty, lower=True)
-        values = [
-            self._solved_without(missing, test, sums, penalty)
-            if factor is None or not self.few(missing)
-            else self._held_out(missing, factor, sums.right)[np.searchsorted(missing, test)]
-            for (_, test), missing in zip(cuts, lacking, strict=True)
-        ]
-        return in_order(cuts, values)
-
-    def few(self, rows: Ints) -> bool:
-        """Whether a system of the rows is smaller than one of the landmarks."""
-        return 2 * len(rows) < self.n_marks
-
-    def _solved_without(self, missing: Ints, test: Ints, sums: Sums, penalty: Floats) -> Floats:
-        """Predictions of the test rows by normal equations without the missing ones."""
-        mean = _mean_without(self.data, missing)
-        square, right = sums.square, sums.right
-        for part_square, part_right in sums.of(missing, self):
-            square, right = square - part_square, right - part_right
-        coef = _solve_normal(square, right, penalty, mean)
-        return mean + np.vstack([values @ coef for _, values in self.of(test)])
-
-    def _held_out(self, missing: Ints, factor: Any, right: Floats) -> Floats:
-        """Predictions of few rows without them: the residuals are (I - H_FF)^-1 (Y - H Y)_F."""
-        mean, both = _mean_without(self.data, missing), cho_solve(factor, right)
-        values = np.vstack([block for _, block in self.of(missing)])
-        root, fitted = np.sqrt(self.data.weight[missing])[:, None], values @ both
-        behind = (self.data.targets[missing] - fitted[:, :-1]) - (1 - fitted[:, -1:]) * mean
-        half = solve_triangular(factor[0], (values * root).T, lower=True, check_finite=False)
-        residual = np.linalg.solve(np.eye(len(missing)) * (1 + 1e-12) - half.T @ half, behind * root) / root
-        return np.asarray(self.data.targets[missing] - residual)
-
-    def left_out(self, system: Floats, right: Floats) -> Floats:
-        """Exact leave-one-out predictions (n, q): residuals over 1 - w k^T (A + R)^-1 k, lower half of A + R given."""
-        factor = cho_factor(system, lower=True)
-        both = cho_solve(factor, right)
-        weight, predicted = self.data.weight[:, None], np.empty_like(self.data.targets)
-        other_weight = np.maximum(weight.sum() - weight, _ABSENT)
-        mean = ((weight * self.data.targets).sum(axis=0) - weight * self.data.targets) / other_weight
-        for rows, values in self.of(np.arange(len(predicted))):
-            half = solve_triangular(factor[0], values.T, lower=True, check_finite=False)
-            share = 1 - np.einsum("ij,ij->j", half, half)[:, None] * weight[rows]
-            fitted = values @ both
-            residual = (self.data.targets[rows] - fitted[:, :-1]) - (1 - fitted[:, -1:]) * mean[rows]
-            predicted[rows] = self.data.targets[rows] - residual / share
-        return predicted
-
-
-class Sums(NamedTuple):
-    """Sums of `Blocks.normal` over all rows, and those over the larger pieces into which the test parts of cuts divide the rows."""
-
-    square: Floats
-    right: Floats
-    pieces: list[tuple[Ints, tuple[Floats, Floats]]]
-
-    @classmethod
-    def by(cls, blocks: Blocks, pieces: Sequence[Ints]) -> Sums:
-        """Sums over pieces that together are all rows, with those of pieces that are not few."""
-        square: Any = 0
-        right: Any = 0
-        large = []
-        for piece in pieces:
-            part = blocks.normal(piece, store=True)
-            square, right = square + part[0], right + part[1]
-            if not blocks.few(piece):
-                large.append((piece, part))
-        return cls(square, right, large)
-
-    def of(self, missing: Ints, blocks: Blocks) -> Iterator[tuple[Floats, Floats]]:
-        """Sums that add up to those over the missing rows: of the pieces that lie within them, and of the other ones."""
-        others = np.zeros(len(blocks.data.targets), dtype=bool)
-        others[missing] = True
-        for piece, part in self.pieces:
-            if others[piece].all():
-                others[piece] = False
-                yield part
-        if others.any():
-            yield blocks.normal(np.flatnonzero(others))
-
-
-def _pieces(cuts: Sequence[Cut] | None, n: int) -> list[Ints]:
-    """The test parts of cuts of n rows, and the rows that are in none."""
-    tests = [test for _, test in cuts or () if len(test)]
-    untested = np.setdiff1d(np.arange(n), np.concatenate([np.zeros(0, np.intp), *tests]), assume_unique=True)
-    return [*tests, untested] if len(untested) else tests
 
 
 class KernelSelection(BaseEstimator):
@@ -560,14 +278,14 @@ class KernelSelection(BaseEstimator):
         present = np.flatnonzero(weights > 0)
         order = generator(fixed_seed(self.random_state)).permutation(present if len(present) else len(Z))
         splits = None if independent else [(train, test) for train, test in cuts if len(train)]
-        data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, _ABSENT), splits)
+        data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, ABSENT), splits)
         tables = [PLAIN, *self.fit_expansions(data.rows.observed, order)]
         entries = [entry for table in tables for entry in karma_entries(table)] + radial_entries(PLAIN)
         if complete is not None:
             entries += radial_entries(COMPLETED)
         return self.run(data, order, Grid(entries, deadline=deadline, note=note), cuts)
 
-    def fit_expansions(self, rows: Observed, order: Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
+    def fit_expansions(self, rows: Observed, order: Ints, kinds: Sequence[Expansion] = EXPANSIONS) -> list[str]:
         """Learn to expand the columns of standardised rows (n, p) from the first ones of an order;
         the names of the tables that this makes.
         """
@@ -593,12 +311,11 @@ class KernelSelection(BaseEstimator):
         if np.isfinite(deadline) and len(order) > _PILOT_MARKS:
             n_marks, finalists = self._in_time(everything, order, grid, finalists, n_marks, cuts)
         if n_marks == len(order):
-            marks, fit = everything, self._fit_all
+            marks, fit = everything, partial(self._fit_all, data=everything, cuts=cuts)
         else:
-            marks, fit = everything.take(np.sort(order[:n_marks])), partial(self._fit_marks, pairs={})
-        fitted = self._by_table(
-            marks, grid, finalists, lambda form, gram, trial: fit(form, gram, trial, everything, marks, cuts)
-        )
+            marks = everything.take(np.sort(order[:n_marks]))
+            fit = partial(self._fit_marks, data=everything, marks=marks.rows, cuts=cuts, pairs={})
+        fitted = self._by_table(marks, grid, finalists, fit)
         if data.splits is None:
             grid.trials += [kernel.trial for kernel in fitted if kernel is not None]
         return self._keep(everything, marks.rows, fitted, data.splits is not None)
@@ -608,12 +325,8 @@ class KernelSelection(BaseEstimator):
     ) -> tuple[int, list[Trial]]:
         """Landmarks (or all rows) and kernels for which there is time, by what a fit through few landmarks takes."""
         marks, started = data.take(np.sort(order[:_PILOT_MARKS])), perf_counter()
-        self._by_table(
-            marks,
-            grid,
-            finalists[:1],
-            lambda form, gram, trial: self._fit_marks(form, gram, trial, data, marks, cuts, {}),
-        )
+        fit = partial(self._fit_marks, data=data, marks=marks.rows, cuts=cuts, pairs={})
+        self._by_table(marks, grid, finalists[:1], fit)
         seconds = max(perf_counter() - started, TICK)
         sizes = [wished, *(size for size in _FEWER_MARKS if size < wished), _PILOT_MARKS]
         for size in sizes:
@@ -668,7 +381,7 @@ class KernelSelection(BaseEstimator):
         """
         n, stored = rows.observed.shape[0], Rows(self.rows_, self.completed_)
         predicted = np.tile(self.offset_, (n, 1))
-        step = max(_BLOCK // max(self.rows_.shape[0], 1), 1)
+        step = max(BLOCK // max(self.rows_.shape[0], 1), 1)
         for start in range(0, n, step) if self.forms_ else ():
             part = slice(start, start + step)
             block = rows.take(part)
@@ -703,7 +416,7 @@ class KernelSelection(BaseEstimator):
         """Sums over the pairs of rows and others (default the rows), of one table."""
         if table == COMPLETED:
             return _of_completed(rows, rows if others is None else others, self.n_jobs)
-        if table in _EXPANDED:
+        if table in EXPANSIONS:
             fitted = self.expansions_[table]
             own_table = expand(rows.observed, fitted)
             other_table = None if others is None else expand(others.observed, fitted)
@@ -726,38 +439,35 @@ class KernelSelection(BaseEstimator):
 
         def work(k: int, form: Form, gram: NDArray[Any]) -> None:
             if k == 0 or perf_counter() < grid.deadline:
-                results[k] = function(form, gram, items[k])
-
-        def work_alone(*arguments: Any) -> None:
-            with one_blas_thread():
-                work(*arguments)
+                with one_blas_thread():
+                    results[k] = function(form, gram, items[k])
 
         jobs = thread_count(self.n_jobs)
+        for batch, kernels in self._batches(data, grid, items, real, jobs):
+            with one_blas_thread():
+                team = Parallel(n_jobs=min(jobs, len(batch)), backend="threading")
+                team(delayed(work)(k, form, gram) for k, (form, gram) in zip(batch, kernels, strict=True))
+        return results
+
+    def _batches(
+        self, data: Data, grid: Grid, items: Sequence[Trial], real: Any, jobs: int
+    ) -> Iterator[tuple[list[int], list[tuple[Form, NDArray[Any]]]]]:
+        """Numbers of items with their kernels and Grams: a table's at once or, as Grams of many rows fill memory, one a thread."""
         for table in dict.fromkeys(item.entry.table for item in items):
             pairs = self._shared_pairs(data.rows, table, grid)
-            items_of_table = [k for k, item in enumerate(items) if item.entry.table == table]
-            at_once = (
-                len(items_of_table) if len(data.targets) <= _SHARED_ROWS else jobs
-            )  # Grams of many rows fill memory
-            for start in range(0, len(items_of_table), at_once):
-                batch = items_of_table[start : start + at_once]
+            numbers = [k for k, item in enumerate(items) if item.entry.table == table]
+            at_once = len(numbers) if len(data.targets) <= _SHARED_ROWS else jobs
+            for start in range(0, len(numbers), at_once):
+                batch = numbers[start : start + at_once]
                 specifications = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in batch]
-                kernels = fitted_kernels(specifications, pairs, data.weight, real)
-                with one_blas_thread():
-                    if jobs == 1:
-                        for k, (form, gram) in zip(batch, kernels, strict=True):
-                            work(k, form, gram)
-                    else:
-                        team = Parallel(n_jobs=min(jobs, len(batch)), backend="threading")
-                        team(delayed(work_alone)(k, form, gram) for k, (form, gram) in zip(batch, kernels, strict=True))
-        return results
+                yield batch, fitted_kernels(specifications, pairs, data.weight, real)
 
     def _screen(self, screen: Data, grid: Grid) -> list[Trial]:
         """All kernels at two C, the better ones at a third, in float32; best first."""
         first = [grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()] for C in _FIRST_CS]
 
         def score(gram: NDArray[Any], trial: Trial, Cs: Sequence[float]) -> list[Trial]:
-            return [Trial(trial.entry, float(C), _measure(gram, screen, C), len(gram), 1) for C in Cs]
+            return [Trial(trial.entry, float(C), squared_errors(gram, screen, C), len(gram), 1) for C in Cs]
 
         def beyond(trial: Trial) -> list[float]:
             C = trial.C * (_WIDER if first[0] < trial.C else 1 / _WIDER)
@@ -789,7 +499,7 @@ class KernelSelection(BaseEstimator):
         return sorted(best, key=lambda search: search.error)
 
     def _fit_all(
-        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, cuts: Sequence[Cut] | None
+        self, form: Form, gram: Floats, trial: Trial, *, data: Data, cuts: Sequence[Cut] | None
     ) -> Fitted | None:
         """One kernel on all rows; None where no C gives a factorisation."""
         C = trial.C
@@ -798,10 +508,10 @@ class KernelSelection(BaseEstimator):
                 return None
             C /= _WIDER
         alone = solved.left_out()
-        trial = Trial(trial.entry, C, np.array([_error(alone, data)]), len(gram), 3)
+        trial = Trial(trial.entry, C, np.array([squared_error(alone, data)]), len(gram), 3)
         if cuts is None:
             return Fitted(trial, form, solved.coef(), alone)
-        values = [_tested(gram, data, C, cut, solved) for cut in cuts]
+        values = [tested_values(gram, data, C, cut, solved) for cut in cuts]
         if any(value is None for value in values):
             return None
         return Fitted(trial, form, solved.coef(), in_order(cuts, [value for value in values if value is not None]))
@@ -811,21 +521,23 @@ class KernelSelection(BaseEstimator):
         form: Form,
         gram: Floats,
         trial: Trial,
+        *,
         data: Data,
-        marks: Data,
+        marks: Rows,
         cuts: Sequence[Cut] | None,
         pairs: PairsOfTable,
     ) -> Fitted | None:
         """One kernel on all rows through landmarks: min |v|^2 / (2 C) + sum of squared errors over v in their span."""
-        blocks = Blocks(self, form, trial.entry.table, data, marks.rows, pairs)
-        penalty = gram / (2 * trial.C) + _RIDGE * len(gram) * np.eye(len(gram))
-        sums = Sums.by(blocks, _pieces(cuts, len(data.targets)))
+        table = trial.entry.table
+        blocks = Blocks(form, table, data, len(gram), lambda rows: self._pairs(rows, table, marks), pairs)
+        penalty = gram / (2 * trial.C) + RIDGE * len(gram) * np.eye(len(gram))
+        sums = Sums.by(blocks, pieces_of(cuts, len(data.targets)))
         if cuts is None:
             tested, values = np.arange(len(data.targets)), blocks.left_out(sums.square + penalty, sums.right)
         else:
             tested, values = tested_rows(cuts), blocks.tested(cuts, sums, penalty)
-        coef = _solve_normal(sums.square, sums.right, penalty, _mean_without(data, np.empty(0, np.intp)))
-        trial = Trial(trial.entry, trial.C, np.array([_error(values, data, tested)]), len(data.targets), 3)
+        coef = solve_normal(sums.square, sums.right, penalty, data.mean())
+        trial = Trial(trial.entry, trial.C, np.array([squared_error(values, data, tested)]), len(data.targets), 3)
         return Fitted(trial, form, coef, values)
 
     def _keep(self, data: Data, stored: Rows, fitted: list[Fitted | None], in_order: bool) -> Floats:
@@ -843,7 +555,7 @@ class KernelSelection(BaseEstimator):
             good = [one for one in good if one.trial.error <= _CLOSE * good[0].trial.error]
         completed = any(one.trial.entry.table == COMPLETED for one in good)
         self.rows_, self.completed_ = stored.observed, stored.completed if completed else None
-        self.offset_ = _mean_without(data, np.empty(0, np.intp))
+        self.offset_ = data.mean()
         self.forms_ = [one.form for one in good]
         self.coef_ = np.array([one.coef for one in good]).reshape(len(good), -1, len(self.offset_))
         self.chosen_ = [
@@ -852,19 +564,6 @@ class KernelSelection(BaseEstimator):
         used = {one["table"] for one in self.chosen_}
         self.expansions_ = {kind: one for kind, one in self.expansions_.items() if kind in used}
         return np.asarray(np.mean([one.out_of_fold for one in good], axis=0))
-
-
-def _solve_normal(square: Floats, right: Floats, penalty: Floats, mean: Floats) -> Floats:
-    """Coefficients (m, q) of the targets less a mean; a penalty that rounding spoils is raised."""
-    side = right[:, :-1] - right[:, -1:] * mean
-    ridge = 0.0
-    while True:
-        system = square + penalty
-        system.flat[:: len(system) + 1] += ridge
-        try:
-            return np.asarray(cho_solve(cho_factor(system, lower=True, overwrite_a=True), side), dtype=np.float64)
-        except LinAlgError:
-            ridge = max(10 * ridge, _RIDGE * float(np.trace(square)))
 
 
 def _rows(Z: Floats, complete: Complete | None) -> Rows:
@@ -951,65 +650,3 @@ def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
     table["rank_test_score"] = np.empty(len(shown), dtype=np.int32)
     table["rank_test_score"][place] = np.arange(1, len(shown) + 1)
     return table
-
-
-def fit_expansion(rows: Observed, kind: Expansion) -> dict[str, Any] | None:
-    """What `expand` needs for standardised rows: points (d, m) and maps (d, m, m); None where it does not apply or fit.
-
-    The kernel of the expanded table is KARMA's with s = sum over common columns of x x' + b(x, x'), b a Gaussian of the
-    column's values or the equality of its levels; counts grow by one factor, which the count scale takes out.
-
-    "gaussian": b(x, x') = exp(-(x - x')^2 / 2), through its values at m quantiles (Nystroem). "levels": one column a
-    level for columns of at most 8 values; others stay single.
-    """
-    d = rows.shape[1]
-    width = _BUMPS if kind == "gaussian" else _MOST_LEVELS
-    if rows.nnz * (width + 1) > _MOST_ENTRIES:
-        return None
-    points, maps, columns = np.zeros((d, width)), np.zeros((d, width, width)), rows.columns
-    for j in range(d):
-        values = rows.values[columns.positions[columns.indptr[j] : columns.indptr[j + 1]]].astype(np.float64)
-        levels = np.unique(values)
-        if kind == "levels" and 2 < len(levels) <= _MOST_LEVELS:
-            points[j, : len(levels)], maps[j] = levels, np.diag((np.arange(width) < len(levels)).astype(float))
-        if kind == "gaussian" and len(levels) > 1:
-            chosen = np.unique(np.quantile(levels, np.linspace(0.05, 0.95, _BUMPS)))
-            gram = np.exp(-((chosen[:, None] - chosen) ** 2) / 2)
-            value, vector = np.linalg.eigh(gram)
-            root = vector / np.sqrt(np.maximum(value, 1e-8)) * (value > 1e-8)
-            points[j, : len(chosen)], maps[j, : len(chosen), : len(chosen)] = chosen, root
-    if not maps.any():
-        return None
-    return {"kind": kind, "points": points, "maps": maps}
-
-
-def check_expansion(fitted: Any, where: str, d: int) -> None:
-    """Refuse what a model file says where it is no expansion of d columns."""
-    rules: dict[str, Rule] = {
-        "kind": Word(("gaussian", "levels")),
-        "points": floats("d", "m"),
-        "maps": floats("d", "m", "m"),
-    }
-    check_parts(fitted, rules, where, {"d": d})
-
-
-def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
-    """The expanded table, (m + 1) columns for each. O(nnz m^2)."""
-    if fitted is None:
-        return rows
-    points, maps = fitted["points"], fitted["maps"]
-    width = points.shape[1]
-    entries = np.empty((rows.nnz, width + 1), rows.dtype)
-    entries[:, 0] = rows.values
-    for start in range(0, rows.nnz, _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        column = rows.indices[part]
-        off = rows.values[part].astype(np.float64)[:, None] - points[column]
-        near = np.exp(-(off**2) / 2) if fitted["kind"] == "gaussian" else (np.abs(off) <= _SAME).astype(np.float64)
-        turned = near[:, :1] * maps[column, 0]
-        for m in range(1, width):  # in one order whatever the number of entries, which einsum does not promise
-            turned += near[:, m : m + 1] * maps[column, m]
-        entries[part, 1:] = turned
-    indices = (rows.indices.astype(np.int64) * (width + 1))[:, None] + np.arange(width + 1)
-    shape = (rows.shape[0], rows.shape[1] * (width + 1))
-    return Observed(rows.indptr * (width + 1), indices.ravel(), entries.ravel(), shape)
