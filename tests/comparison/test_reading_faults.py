@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import lacunar
-import lacunar.comparison.reading as reading
 from lacunar.cli import main
 from lacunar.comparison import UserError, load_problem, read_table
+from lacunar.comparison.packed import most_bytes
 
 LINES = [f"{k},{k % 7},{'uv'[k % 2]}" for k in range(40)]
 TEXT = "\n".join(["a,b,y", *LINES]) + "\n"
@@ -58,7 +58,7 @@ def test_packed_standard_input_is_read(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", PACKERS)
 def test_a_bomb_is_refused_before_it_is_unpacked(ending, place, monkeypatch):
-    monkeypatch.setattr(reading, "LEAST", 2**22)
+    monkeypatch.setattr("lacunar.comparison.packed.LEAST", 2**22)
     bomb = place(PACKERS[ending](b"0,1,2\n" * 2**23), f"bomb.csv.{ending}")
     tracemalloc.start()
     with pytest.raises(UserError, match=r"bomb\.csv.* the file has .* and unpacks to .*unpack it first"):
@@ -69,7 +69,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(ending, place, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["npz", "xlsx", "parquet"])
 def test_bombs_of_every_format(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "LEAST", 2**22)
+    monkeypatch.setattr("lacunar.comparison.packed.LEAST", 2**22)
     bomb = tmp_path / f"bomb.{kind}"
     if kind == "npz":
         np.savez_compressed(bomb, X=np.zeros((2**20, 10)), y=np.zeros(2**20))
@@ -87,8 +87,8 @@ def test_bombs_of_every_format(kind, tmp_path, monkeypatch):
 
 
 def test_the_limit_grows_with_the_file():
-    assert reading.most_bytes(1) == 2**28
-    assert reading.most_bytes(2**30) == 50 * 2**30
+    assert most_bytes(1) == 2**28
+    assert most_bytes(2**30) == 50 * 2**30
 
 
 def test_an_archive_of_several_files_names_them(place):

@@ -157,7 +157,7 @@ MODEL = (
 )
 FILES = ("observed/files.py", "observed/table.py")
 BATCHES = ("observed/batches.py", "observed/files.py")
-TABLES = ("comparison/reading.py", "comparison/cells.py")
+TABLES = tuple(f"comparison/{name}.py" for name in ("reading", "lines", "packed", "cells"))
 MODEL_USE = (ValueError, FloatingPointError)  # the second is OnlineMatrixClassifier's word for steps that are too large
 
 TARGETS = {

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
 import io
 import lzma
 import re
-import sys
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -18,14 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar.comparison.cells import MISSING, UserError, counted, cut, listed, pandas_module, read_cells
+from lacunar.comparison.lines import filtered, fitting, likeliest_separator, misfits, remedy, rows_of, short_rows
+from lacunar.comparison.packed import ENDINGS, plain_file, refuse_beyond
 from lacunar.observed import Observed
 from lacunar.observed.cells import Reading, is_code
 from lacunar.observed.container import read_npz as arrays_of
@@ -40,17 +36,6 @@ INDEX = "Unnamed: 0"  # what pandas calls a first column without a name, which i
 _CODES = re.compile(r"(?<![\w.])0\d{2,}(?![\w.])", re.ASCII)  # cells of digits that begin with 0 are among these
 _HEAD = 2**18  # characters of text that tell how it is written
 _YEARS = range(1800, 2200)  # as a header of numbers may hold
-_SEPARATORS = (",", ";", "\t", "|", r"\s+")
-_LINES = 50  # lines that tell what separates cells
-LEAST, TIMES = 2**28, 50  # bytes that any file may unpack to, and how many times its own size a large one may
-ENDINGS = (".gz", ".bz2", ".xz", ".zip")
-_CHUNK = 2**20
-_PACKED: dict[bytes, Callable[[Path], Any]] = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
-}
-_ZIP = b"PK\x03\x04"
 _KNOWN = "Known are CSV and other text, JSON lines, Excel, Parquet, Arrow, ARFF, NPZ and svmlight."
 _SPELLED = {r"\t": "\t"}  # as shells pass it on
 
@@ -418,19 +403,23 @@ def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]
     with path.open("rb") as file:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             return "utf-16", []
-    for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            with path.open(encoding=encoding, newline="") as text:
-                while text.read(2**20):
-                    pass
-        except UnicodeDecodeError:
-            continue
-        if encoding == "cp1252":
-            return encoding, ["The text is not UTF-8 and was read as Windows-1252. --encoding says otherwise."]
-        return encoding, []
+    if _decodes(path, "utf-8-sig"):
+        return "utf-8-sig", []
+    if _decodes(path, "cp1252"):
+        return "cp1252", ["The text is not UTF-8 and was read as Windows-1252. --encoding says otherwise."]
     raise UserError(
         f"{source}: cannot be read as text, neither as UTF-8 nor as Windows-1252. If it is text, say --encoding. {_KNOWN}"
     )
+
+
+def _decodes(path: Path, encoding: str) -> bool:
+    try:
+        with path.open(encoding=encoding, newline="") as text:
+            while text.read(2**20):
+                pass
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
@@ -652,181 +641,3 @@ _READERS: dict[str, Callable[[Path, str, How], Table]] = {
     "text": _read_text, "JSON": _read_json, "Excel": _read_excel, "Parquet": _read_parquet, "Arrow": _read_arrow, "ARFF": _read_arff, ".npz": _read_npz,
     "svmlight": _read_svmlight,
 }  # fmt: skip
-
-
-# -- lines of text ------------------------------------------------------------------------------------------------------
-
-
-class Row(NamedTuple):
-    """Cells, and the line of the file on which they end."""
-
-    line: int
-    cells: list[str]
-
-
-def rows_of(lines: Iterable[str], sep: str) -> Iterator[Row]:
-    """Rows of text, those of blank lines as well."""
-    if sep == r"\s+":
-        yield from (Row(k, line.split()) for k, line in enumerate(lines, 1))
-    elif len(sep) == 1:
-        reader = csv.reader(lines, delimiter=sep, skipinitialspace=True)
-        yield from (Row(reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
-    else:
-        yield from (
-            Row(k, [cell.strip() for cell in line.rstrip("\r\n").split(sep)]) for k, line in enumerate(lines, 1)
-        )
-
-
-def likeliest_separator(head: str, *, whole: bool) -> str:
-    """Of those that cut all first lines into as many cells, the one with most cells; without `whole` the last line may be cut.
-
-    Where there is none, the commonest mark in the first line.
-    """
-    widths_of = {}
-    for sep in _SEPARATORS:
-        try:
-            widths = [
-                len(row.cells) for row in islice(rows_of(io.StringIO(head, newline=""), sep), _LINES) if any(row.cells)
-            ]
-        except csv.Error:
-            continue
-        if not whole:
-            widths = widths[:-1] or widths
-        if len(set(widths)) == 1 and widths[0] > 1:
-            widths_of[sep] = widths[0]
-    if r"\s+" in widths_of and len(widths_of) > 1:
-        del widths_of[r"\s+"]  # blanks inside cells
-    if widths_of:
-        return max(widths_of, key=lambda sep: widths_of[sep])
-    return max(",;\t|", key=(head.splitlines()[0] if head.strip() else "").count)
-
-
-def filtered(path: Path, encoding: str, skip_rows: int, comment: str | None) -> io.StringIO:
-    """The text with blank lines in place of those to leave out, so that lines keep their numbers."""
-    text = io.StringIO(newline="")
-    with path.open(encoding=encoding, newline="") as file:
-        for k, line in enumerate(file):
-            left_out = k < skip_rows or (comment and line.lstrip().startswith(comment))
-            text.write("\n" if left_out else line)
-    text.seek(0)
-    return text
-
-
-def fitting(lines: Iterable[str], sep: str, ragged: str, notes: list[str]) -> io.StringIO:
-    """Rows as CSV with as many cells as the first: others are left out ("skip"), or are cut and filled ("cut"), and counted."""
-    text, odd, width = io.StringIO(newline=""), [], 0
-    writer = csv.writer(text)
-    for row in rows_of(lines, sep):
-        if not any(row.cells):
-            continue
-        width = width or len(row.cells)
-        if len(row.cells) != width:
-            odd.append(row.line)
-            if ragged == "skip":
-                continue
-        writer.writerow([*row.cells, *[""] * width][:width])
-    if odd:
-        done = "left out" if ragged == "skip" else "cut or filled up"
-        were = "was" if len(odd) == 1 else "were"
-        notes.append(
-            f"Warning: {counted(len(odd), 'row')} without the {width} cells of the first {were} {done}; the first is on line {odd[0]}."
-        )
-    text.seek(0)
-    return text
-
-
-def misfits(lines: Iterable[str], sep: str, width: int) -> list[Row]:
-    """Rows with another number of cells than `width`; none where the text cannot be cut into rows."""
-    try:
-        return [row for row in rows_of(lines, sep) if any(row.cells) and len(row.cells) != width]
-    except csv.Error:
-        return []
-
-
-def remedy(sep: str) -> str:
-    """The options that read a file with rows of several lengths."""
-    return (
-        f"Cells were cut at {sep!r}; --sep says otherwise. --skip-rows N leaves out lines above the table, --comment '#' lines that begin so, "
-        "--ragged skip such rows; --ragged cut keeps as many of their cells as the first row has."
-    )
-
-
-def short_rows(lines: Iterable[str], first: Sequence[str], sep: str) -> list[str]:
-    """A warning of rows with fewer cells than the first, whose other cells are then missing."""
-    short = misfits(lines, sep, len(first))
-    if not short:
-        return []
-    what = "1 row has" if len(short) == 1 else f"{len(short):,} rows have"
-    return [
-        f"Warning: {what} fewer cells than the {len(first)} of the first row, and the others were taken as missing; the first is on line "
-        f"{short[0].line} ({cut(', '.join(short[0].cells))!r}). {remedy(sep)}"
-    ]
-
-
-# -- packed files -------------------------------------------------------------------------------------------------------
-
-
-def most_bytes(size: int) -> int:
-    """Largest number of bytes that a file of `size` bytes may unpack to."""
-    return max(LEAST, TIMES * size)
-
-
-def refuse_beyond(unpacked: int, size: int, source: str) -> None:
-    """UserError where a file of `size` bytes unpacks to more than it may."""
-    if unpacked > most_bytes(size):
-        raise UserError(
-            f"{source}: the file has {size:,} bytes and unpacks to more than {most_bytes(size):,}; here a file may unpack to {LEAST:,} bytes, or "
-            f"to {TIMES} times its size. "
-            "If it is sound, unpack it first and name the plain file, or read it in Python and pass a frame."
-        )
-
-
-@contextmanager
-def plain_file(name: str) -> Iterator[Path]:
-    """The file itself, or a temporary one of what standard input or a packed file (.gz, .bz2, .xz, a .zip of one file) holds."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, shown = Path(name), name
-        if name == "-":
-            path, shown = Path(folder) / "input", "standard input"
-            with path.open("wb") as file:
-                while chunk := sys.stdin.buffer.read(_CHUNK):
-                    file.write(chunk)
-        elif not path.exists():
-            raise UserError(f"{name}: no such file.")
-        elif not path.is_file():
-            raise UserError(f"{name}: not a file with a table. Name one file, or - for standard input.")
-        yield _unpacked(path, Path(folder) / "table", shown)
-
-
-def _unpacked(path: Path, place: Path, source: str) -> Path:
-    with path.open("rb") as file:
-        head = file.read(8)
-    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
-    if unpack is not None:
-        with unpack(path) as packed:
-            return _copied(packed, place, path.stat().st_size, source)
-    if not head.startswith(_ZIP) or not zipfile.is_zipfile(path):
-        return path
-    with zipfile.ZipFile(path) as members:
-        infos = [info for info in members.infolist() if not info.is_dir()]
-        refuse_beyond(sum(info.file_size for info in infos), path.stat().st_size, source)
-        known = ("xl/workbook.xml", "header.json")
-        if any(info.filename in known or info.filename.endswith(".npy") for info in infos) or not infos:
-            return path
-        if len(infos) > 1:
-            raise UserError(
-                f"{source}: the archive holds several files, {listed(sorted(info.filename for info in infos))}. Unpack it and name one."
-            )
-        with members.open(infos[0]) as packed:
-            return _copied(packed, place, path.stat().st_size, source)
-
-
-def _copied(packed: IO[Any], place: Path, size: int, source: str) -> Path:
-    """A plain copy, given up as soon as it is larger than it may be."""
-    written = 0
-    with place.open("wb") as file:
-        while chunk := packed.read(_CHUNK):
-            written += len(chunk)
-            refuse_beyond(written, size, source)
-            file.write(chunk)
-    return place
