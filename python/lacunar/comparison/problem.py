@@ -15,11 +15,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy import stats
-from sklearn.model_selection import cross_val_predict
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, read_cells
+from lacunar.comparison.leaks import leaks
 from lacunar.comparison.reading import INDEX, Table, flat, how_of, of_arrays, read_table, refuse_twice, without_words
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
@@ -43,16 +41,6 @@ _ID = re.compile(r"(?i:(^|[_ .-])(id|ids|idx|index|key|no|nr|num|number|row|rown
 _FEW = 20  # rows below which different numbers say nothing
 # Of text that is no identifier: cells looked at, a word, in how many cells or which share of them it stands, and the share with such a word.
 _CELLS, _WORD, _SHARED_BY, _SHARES, _WORDY = 2000, re.compile(r"[^\W_]{2,}"), 3, (0.01, 0.9), 0.5
-# Of the search for columns that know the target too well:
-_ROWS, _COLUMNS, _FEWEST = 2000, 300, 30  # that are looked at, at most and at least
-_ALONE = 0.05  # of the error without columns, or of the variance: what one column alone may leave
-_ONE_CLASS = 0.98  # share of the rows with a column present that are of one class
-_CHANCE = 1e-4  # that this happens by accident, over all columns
-_TIME = re.compile(
-    r"(^|[_ .-])(time|days|months|weeks|duration|tenure|follow.?up|fu|survival|os|pfs)($|[_ .-])|follow.?up",
-    re.IGNORECASE,
-)
-_EVENT = re.compile(r"death|died|dead|event|surviv|relapse|recurr|churn|censor|default|fail|status", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -132,13 +120,8 @@ def load_problem(
         )
     native = native_frame(data)  # of a batch of Arrow and of narwhals
     data = data if native is None else native
-    table = _table_of(data, how)
+    table, target = _with_target(_table_of(data, how), target)
     names, notes = [str(name) for name in table.frame.columns], list(table.notes)
-    if isinstance(target, int | float | np.number):  # the name of a column, as all names are
-        target = str(target)
-    if target is not None and not isinstance(target, str):
-        table, target = _with_target(table, target)
-        names = [str(name) for name in table.frame.columns]
     if len(names) < 2:
         hint = "Is the separator another? Say --sep." if table.kind == "text" else "Bring a table with more columns."
         raise UserError(f"{table.source}: one column only; there is nothing to predict from. {hint}")
@@ -161,14 +144,7 @@ def load_problem(
     frame, texts = _without_identifiers(frame, set(used), notes)
     if not frame.shape[1]:
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
-    encoder = TableEncoder(max_categories=max(len(frame), 1))
-    try:
-        _leave_out_of_numbers(encoder.fit(frame), texts)
-        X = np.asarray(encoder.transform(frame))  # also where `set_config` asks for frames
-    except ValueError as error:
-        raise UserError(f"{table.source}: {error}") from None
-    # The cells were read before the encoder saw them: new rows are to be read in that way.
-    encoder.readings_ = [table.readings.get(name) for name in frame.columns]
+    encoder, X = _encoded(frame, texts, table)
     notes += _about(frame, encoder)
     copies = units_of(_as_numbers(frame))
     alarms = [
@@ -309,10 +285,15 @@ def _to_pandas(data: Any, source: str) -> pd.DataFrame:
         ) from None
 
 
-def _with_target(table: Table, values: Any) -> tuple[Table, str]:
-    name = str(getattr(values, "name", None) or "target")
+def _with_target(table: Table, target: Any) -> tuple[Table, str | None]:
+    """The table, with the values of a target where `target` are these, and the name of the target where it is known."""
+    if target is None or isinstance(target, str):
+        return table, target
+    if isinstance(target, int | float | np.number):  # the name of a column, as all names are
+        return table, str(target)
+    name = str(getattr(target, "name", None) or "target")
     try:
-        values = np.asarray(plain_target(values))
+        values = np.asarray(plain_target(target))
     except ValueError:  # rows of different lengths
         values = np.empty((0, 0))
     if values.shape != (len(table.frame),):
@@ -578,6 +559,19 @@ def _has_words(seen: pd.Series[Any]) -> bool:
     return sum(not shared.isdisjoint(cell) for cell in cells) >= _WORDY * len(cells)
 
 
+def _encoded(frame: pd.DataFrame, texts: Iterable[str], table: Table) -> tuple[TableEncoder, NDArray[np.float64]]:
+    """An encoder fitted to the frame, which makes no numbers of `texts`, and the frame in numbers (n, d)."""
+    encoder = TableEncoder(max_categories=max(len(frame), 1))
+    try:
+        _leave_out_of_numbers(encoder.fit(frame), texts)
+        X = np.asarray(encoder.transform(frame))  # also where `set_config` asks for frames
+    except ValueError as error:
+        raise UserError(f"{table.source}: {error}") from None
+    # The cells were read before the encoder saw them: new rows are to be read in that way.
+    encoder.readings_ = [table.readings.get(name) for name in frame.columns]
+    return encoder, X
+
+
 def _leave_out_of_numbers(encoder: TableEncoder, texts: Iterable[str]) -> None:
     """Columns that a fitted encoder makes no numbers of."""
     for j in np.flatnonzero(np.isin(encoder.feature_names_in_, [*texts])):
@@ -626,75 +620,3 @@ def _about(frame: pd.DataFrame, encoder: TableEncoder) -> list[str]:
             f"{counted(rows, 'row')} {'has' if rows == 1 else 'have'} nothing observed and {'is' if rows == 1 else 'are'} kept."
         )
     return notes
-
-
-# -- columns that know the target too well --------------------------------------------------------------------------------
-
-
-def leaks(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
-    """Sentences on columns that may not be known when a prediction is wanted, each with its remedy. O(d n log n) on at most 2,000 rows."""
-    if len(y) < _FEWEST:
-        return []
-    rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(int)
-    sample, known = frame.iloc[rows, :_COLUMNS], y[rows]
-    sentences = []
-    for name in sample.columns:
-        why = _one_class(sample[name], known, sample.shape[1]) if task == "classification" else None
-        why = why or _alone(sample[name], known, task)
-        if why:
-            sentences.append(
-                f"{cut(name)} {why}. If it is not known before {cut(target)} is, it gives the target away: --drop {cut(name)!r} leaves it out."
-            )
-    if frame.shape[1] > _COLUMNS:
-        sentences.append(
-            f"only the first {_COLUMNS} columns were searched for ones that give {cut(target)} away. Leave columns out with --drop."
-        )
-    return [*sentences, *_follow_up(frame, y, target, task)]
-
-
-def _levels(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """Numbers as they are, dates as numbers, text by its place in sorted order; NaN where missing."""
-    if column.dtype.kind in "iufb":
-        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-    levels = pandas_module().factorize(column.astype(str).where(column.notna()), sort=True)[0].astype(np.float64)
-    return np.where(levels < 0, np.nan, levels)
-
-
-def _alone(column: pd.Series[Any], y: NDArray[Any], task: str) -> str | None:
-    levels = _levels(column)
-    if not np.isfinite(levels).any():
-        return None
-    leaf = max(2, len(y) // 200)
-    kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
-    counts = np.unique(y, return_counts=True)[1]
-    if task == "classification" and counts.min() < 3:
-        return None
-    predicted = cross_val_predict(kind(min_samples_leaf=leaf, random_state=0), levels[:, None], y, cv=3)
-    if task == "classification":
-        wrong, without = float(np.mean(predicted != y)), 1 - counts.max() / len(y)
-        return f"alone predicts {1 - wrong:.0%} of the rows right" if wrong <= _ALONE * without else None
-    unexplained = float(np.mean((predicted - y) ** 2) / max(float(np.var(y)), np.finfo(float).tiny))
-    return f"alone explains {1 - unexplained:.1%} of the variance" if unexplained <= _ALONE / 5 else None
-
-
-def _one_class(column: pd.Series[Any], y: NDArray[Any], d: int) -> str | None:
-    seen = column.notna().to_numpy()
-    if seen.all() or seen.sum() < 10:
-        return None
-    labels, counts = np.unique(y[seen], return_counts=True)
-    best, prior = int(counts.argmax()), float(np.mean(y == labels[counts.argmax()]))
-    if counts[best] < _ONE_CLASS * seen.sum():
-        return None
-    chance = stats.binom.sf(counts[best] - 1, int(seen.sum()), prior) * d
-    return f"is present almost only where the target is {cut(labels[best])!r}" if chance < _CHANCE else None
-
-
-def _follow_up(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
-    if task != "classification" or len(np.unique(y)) != 2 or not _EVENT.search(target):
-        return []
-    times = [name for name in frame.columns if frame[name].dtype.kind in "iuf" and _TIME.search(str(name))]
-    return [
-        f"{cut(name)} may be the time until {cut(target)} or the end of observation, which nobody knows beforehand. --drop {cut(name)!r} "
-        "leaves it out; to predict such times take a library for survival analysis."
-        for name in times
-    ]
