@@ -149,6 +149,17 @@ def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
     return np.where(mask, np.array(missing, dtype=plain.dtype), plain)
 
 
+def refuse_masked(values: Any, name: str) -> Any:
+    """The values as they came; ValueError where one is masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise ValueError(
+            f"{name} must be known for every row; it is masked in row {row}. Drop that row, or fill in a value "
+            "(masked.filled)."
+        )
+    return values
+
+
 def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArray[Any]:
     """What `numpy.asarray` makes of values, but for what is masked: `unmasked` says what becomes of it."""
     values = unmasked(values, name, keep_kind=keep_kind)
