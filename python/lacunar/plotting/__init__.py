@@ -1,14 +1,8 @@
 """Pictures of tables with missing entries, models and streams: Display classes like scikit-learn's. matplotlib is imported on use."""
 
 from lacunar.plotting.bars import CoefficientDisplay, ImportanceDisplay, PoolDisplay, ScoresDisplay
-from lacunar.plotting.curves import (
-    CalibrationByMissingDisplay,
-    CoverageDisplay,
-    ExpertWeightsDisplay,
-    RegretDisplay,
-    ShareCurveDisplay,
-    TrackingErrorDisplay,
-)
+from lacunar.plotting.coverage import CalibrationByMissingDisplay, CoverageDisplay
+from lacunar.plotting.curves import ExpertWeightsDisplay, RegretDisplay, ShareCurveDisplay, TrackingErrorDisplay
 from lacunar.plotting.explanations import BeeswarmDisplay, WaterfallDisplay
 from lacunar.plotting.imputation import (
     ChainsDisplay,
