@@ -2,13 +2,12 @@
 
 from lacunar.papers.completion.gradient import MatrixExponentiatedGradient
 from lacunar.papers.completion.meg import PrintedMEG
+from lacunar.papers.completion.norms import margin_complexity, max_norm
 from lacunar.papers.completion.theory import (
     box_bound,
     hinge_regret_bound,
     least_quasi_dimension,
     least_quasi_dimension_bound,
-    margin_complexity,
-    max_norm,
     mistake_bound,
     pd_laplacian,
     quasi_dimension,
