@@ -8,7 +8,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from lacunar import LacunarRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import MaskConformalRegressor
-from lacunar.uncertainty.deviation import ColumnDeviation, factors_out_of_fold
+from lacunar.uncertainty.deviation import ColumnDeviation, sigma_by_columns
 
 
 def law(n, seed, *, growth, share=0.5, by_mask=False):
@@ -53,12 +53,18 @@ def test_even_noise_keeps_the_scale():
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
-def test_gaps_that_training_did_not_have_are_covered(share):
-    """Complete training rows say what the first column does to the noise, and nothing of its absence."""
-    (X, y), (test, target) = law(1000, 0, growth=0.7, share=0.0), law(3000, 1, growth=0.7, share=share)
+def test_gaps_that_training_did_not_have_are_covered(share, monkeypatch):
+    """Complete training rows say what the first column does to the noise, not what it does to what gaps leave open."""
+    (X, y), (test, target) = law(1000, 0, growth=0.7, share=0.0), law(3000, 1, growth=0.7, share=0.0)
+    y, target = y + 3 * X[:, 1], target + 3 * test[:, 1]
+    test = np.where(np.random.default_rng(2).random(test.shape) < share, np.nan, test)
     model = MaskConformalRegressor().fit(X, y)
     assert model.column_deviation_ is not None
-    assert 0.86 < inside(model.predict_interval(test), target) < 0.94
+    interval = model.predict_interval(test)
+    assert 0.86 < inside(interval, target) < 0.94
+    monkeypatch.setattr("lacunar.uncertainty.intervals.FEWEST_BY_COLUMNS", 1001)
+    usual = MaskConformalRegressor().fit(X, y).predict_interval(test)
+    assert score(interval, target) < score(usual, target)
 
 
 def test_the_learner_has_wider_intervals_too(tmp_path, monkeypatch):
@@ -78,7 +84,7 @@ def test_the_learner_has_wider_intervals_too(tmp_path, monkeypatch):
     assert score(quantiles, target) < 0.95 * score(usual.predict_quantiles(test, [0.05, 0.95]), target)
 
 
-def test_factors_are_those_of_the_boosting():
+def test_scales_are_those_of_the_boosting():
     """Against scikit-learn's own predictions; rows of a fold are told by trees that have not seen it."""
     rng = np.random.default_rng(0)
     rows, scores = np.where(rng.random((200, 3)) < 0.3, np.nan, rng.normal(size=(200, 3))), rng.normal(size=200)
@@ -87,17 +93,30 @@ def test_factors_are_those_of_the_boosting():
         loss="gamma", max_iter=20, learning_rate=0.1, max_leaf_nodes=4, min_samples_leaf=20, early_stopping=False
     )
     boosting.fit(rows, scores**2 / np.mean(scores**2))
-    factors = ColumnDeviation().fit(rows, scores).factor(rows)
-    np.testing.assert_allclose(factors, np.sqrt(boosting.predict(rows)), rtol=1e-5)
-    fold = np.arange(200) % 4
-    alone = ColumnDeviation().fit(rows[fold != 1], scores[fold != 1]).factor(rows[fold == 1])
-    np.testing.assert_array_equal(factors_out_of_fold(rows, scores, fold)[fold == 1], alone)
+    even = np.ones(200)
+    np.testing.assert_allclose(
+        ColumnDeviation().fit(rows, scores, even).sigma(rows, even), np.sqrt(boosting.predict(rows)), rtol=1e-5
+    )
+    fold, sigma = np.arange(200) % 4, rng.uniform(1, 2, 200)
+    fitted = ColumnDeviation().fit(rows[fold != 1], scores[fold != 1], sigma[fold != 1])
+    alone = fitted.sigma(rows[fold == 1], sigma[fold == 1])
+    np.testing.assert_array_equal(sigma_by_columns(rows, scores, sigma, fold)[fold == 1], alone)
+
+
+def test_what_gaps_leave_open_is_not_multiplied():
+    """Variances beyond those of training rows have what is beyond added."""
+    rng = np.random.default_rng(0)
+    rows, scores, even = rng.normal(size=(200, 3)), rng.normal(size=200), np.ones(200)
+    fitted = ColumnDeviation().fit(rows, scores * np.exp(rows[:, 0]), even)
+    np.testing.assert_allclose(fitted.sigma(rows, 3 * even) ** 2, fitted.sigma(rows, even) ** 2 + 8)
+    np.testing.assert_allclose(fitted.sigma(rows, even / 3), fitted.sigma(rows, even) / 3)
 
 
 def test_predictions_may_be_exact_and_columns_empty():
     rows = np.column_stack([np.arange(150.0), np.full(150, np.nan)])
     for scores in (np.zeros(150), np.r_[np.inf, np.zeros(149)], np.r_[np.full(100, 1e300), np.zeros(50)]):
-        assert np.isfinite(ColumnDeviation().fit(rows, scores).factor(rows)).all()
+        for sigma in (np.ones(150), np.r_[np.full(100, 1e-300), np.full(50, 1e150)]):
+            assert np.isfinite(ColumnDeviation().fit(rows, scores, sigma).sigma(rows, sigma)).all()
 
 
 def test_wide_tables_and_many_targets_keep_the_scale(monkeypatch):

@@ -24,6 +24,7 @@ _TREES, _RATE, _LEAVES, _LEAST_LEAF = 20, 0.1, 4, 20  # of squared scores
 _SIZES = 0.01, 10.0  # of scores, in units of the median
 _SELDOM = 0.05  # missing in training: too few gaps to learn from
 _MOST_NUMBERS = 2**20  # of rows that trees of scores learn from
+_USUAL = 0.95  # of the rows that are learned from leave open as much at most
 _SURE = 1.0  # standard errors by which intervals must be better
 
 
@@ -83,11 +84,12 @@ class ColumnDeviation(BaseEstimator):
     standard deviations.
     """
 
-    _schema: ClassVar[dict[str, Rule]] = {"trees_": Instance(Trees)}
+    _schema: ClassVar[dict[str, Rule]] = {"trees_": Instance(Trees), "usual_": Number(low=0, above=True)}
 
-    def fit(self, rows: Floats, scores: Floats) -> Self:
-        """Learn from rows with missing entries (n, d), NaN there, and scores out of fold (n,)."""
+    def fit(self, rows: Floats, scores: Floats, sigma: Floats) -> Self:
+        """Learn from rows with missing entries (n, d), NaN there, scores out of fold and the standard deviations in them (n,)."""
         n, d = rows.shape
+        self.usual_ = float(np.quantile(sigma, _USUAL, method="lower"))
         learned = _spaced(np.arange(n), d)
         sizes = np.abs(scores[learned])
         with np.errstate(over="ignore"):  # of exact predictions next to others
@@ -111,9 +113,13 @@ class ColumnDeviation(BaseEstimator):
         self.trees_ = Trees.of_boosting([boosting], np.zeros(d, dtype=bool))
         return self
 
-    def factor(self, rows: Floats) -> Floats:
-        """Factors (m,) of the standard deviations of rows (m, d)."""
-        return np.asarray(np.exp(self.trees_.sums(rows)[:, 0] / 2))
+    def sigma(self, rows: Floats, sigma: Floats) -> Floats:
+        """Standard deviations of rows (m, d), from those (m,) that read no entries.
+
+        What a row leaves open beyond nearly all rows that were learned from is not noise: it stays as it is.
+        """
+        share = (np.minimum(sigma, self.usual_) / sigma) ** 2  # of the variance
+        return np.asarray(sigma * np.sqrt(1 + share * np.expm1(self.trees_.sums(rows)[:, 0])))
 
 
 def _spaced(rows: Ints, d: int) -> Ints:
@@ -133,15 +139,16 @@ def _with_gaps(rows: Floats) -> Floats:
     return np.vstack([rows, np.where(hidden, np.nan, rows)])
 
 
-def factors_out_of_fold(rows: Floats, scores: Floats, fold: NDArray[np.integer]) -> Floats:
-    """Factors (N,) of rows (N, d): those of a fold, by its number in `fold` (N,), are learned from the scores (n,) of the
-    first n rows that are in other folds.
+def sigma_by_columns(rows: Floats, scores: Floats, sigma: Floats, fold: NDArray[np.integer]) -> Floats:
+    """Standard deviations (N,) of rows (N, d), from those that read no entries: those of a fold, by its number in `fold`
+    (N,), are learned from the scores (n,) of the first n rows that are in other folds.
     """
-    factors = np.empty(len(rows))
+    by_columns = np.empty(len(rows))
     for k in np.unique(fold):
         learned, test = _spaced(np.flatnonzero(fold[: len(scores)] != k), rows.shape[1]), fold == k
-        factors[test] = ColumnDeviation().fit(rows[learned], scores[learned]).factor(rows[test])
-    return factors
+        fitted = ColumnDeviation().fit(rows[learned], scores[learned], sigma[learned])
+        by_columns[test] = fitted.sigma(rows[test], sigma[test])
+    return by_columns
 
 
 def is_less(scores: Floats, least: Floats) -> bool:

@@ -43,8 +43,8 @@ from lacunar.uncertainty.deviation import (
     MOST_BY_COLUMNS,
     ColumnDeviation,
     PredictiveDeviation,
-    factors_out_of_fold,
     is_less,
+    sigma_by_columns,
     sigma_out_of_fold,
 )
 from lacunar.uncertainty.masks import (
@@ -411,9 +411,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         rows = np.vstack([self._numbers(table) for table in predicted.tables])
         n = self._n_counted(predicted)
         scores = self.scores_.scores_[:n]
-        self.column_deviation_ = ColumnDeviation().fit(rows[:n], scores)
-        factors = factors_out_of_fold(rows, scores, self.score_fold_)
-        return self._fit_scores(predicted._replace(sigma=predicted.sigma * factors), training)
+        self.column_deviation_ = ColumnDeviation().fit(rows[:n], scores, predicted.sigma[:n])
+        sigma = sigma_by_columns(rows, scores, predicted.sigma, self.score_fold_)
+        return self._fit_scores(predicted._replace(sigma=sigma), training)
 
     def _n_counted(self, predicted: OutOfFold) -> int:
         """How many of the first rows are like those to predict."""
@@ -440,7 +440,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         if self.deviation_ is not None:
             sigma = self.deviation_.sigma(*self._standard(mean, sigma), count_missing(rows))
         if self.column_deviation_ is not None:
-            sigma = sigma * self.column_deviation_.factor(self._numbers(rows))
+            sigma = self.column_deviation_.sigma(self._numbers(rows), sigma)
         return mean, sigma
 
     def predict(self, X: Any) -> Floats:

@@ -18,8 +18,8 @@ from lacunar.uncertainty.deviation import (
     FEWEST_BY_COLUMNS,
     ColumnDeviation,
     PredictiveDeviation,
-    factors_out_of_fold,
     is_less,
+    sigma_by_columns,
     sigma_out_of_fold,
 )
 
@@ -172,12 +172,11 @@ class ExtraMissingVariance(ExtraMissing):
         self.column_deviation_ = None
         if cut is None or len(rows) < FEWEST_BY_COLUMNS or not rows.shape[1] or cut.min() == cut.max():
             return residuals / sigma
-        factors = factors_out_of_fold(rows, residuals / sigma, cut % _FOLDS)
-        by_columns = _even_scores(residuals, sigma * factors)
-        if not is_less(by_columns, _even_scores(residuals, sigma)):
+        by_columns = sigma_by_columns(rows, residuals / sigma, sigma, cut % _FOLDS)
+        if not is_less(_even_scores(residuals, by_columns), _even_scores(residuals, sigma)):
             return residuals / sigma
-        self.column_deviation_ = ColumnDeviation().fit(rows, residuals / sigma)
-        return residuals / (sigma * factors)
+        self.column_deviation_ = ColumnDeviation().fit(rows, residuals / sigma, sigma)
+        return residuals / by_columns
 
     def sigma(self, rows: Lacking) -> Floats:
         """Standard deviations (m,)."""
@@ -199,7 +198,7 @@ class ExtraMissingVariance(ExtraMissing):
         variance = np.clip(rows.variance, self.least_variance_, self.most_variance_)
         n_missing = np.clip(rows.n_missing, self.least_missing_, self.most_missing_)
         sigma = self.deviation_.sigma(rows.predicted, variance, n_missing)
-        return sigma if self.column_deviation_ is None else sigma * self.column_deviation_.factor(rows.values)
+        return sigma if self.column_deviation_ is None else self.column_deviation_.sigma(rows.values, sigma)
 
     def _features(self, rows: Lacking) -> Floats:
         """Numbers >= 0 (m, features) that add to the variance."""
