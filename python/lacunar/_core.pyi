@@ -99,21 +99,6 @@ def column_gram_product(
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def row_product(a: _Float, b: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]: ...
-def add_forest(
-    rows: NDArray[np.float64],
-    roots: NDArray[np.int32],
-    outputs: NDArray[np.int32],
-    feature: NDArray[np.int32],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    missing_left: NDArray[np.uint8],
-    category_set: NDArray[np.int32],
-    sets: NDArray[np.uint32],
-    values: NDArray[np.float32],
-    out: NDArray[np.float64],
-    n_threads: int,
-) -> None: ...
 def symmetric_tree(
     codes: NDArray[np.uint8],
     n_codes: NDArray[np.int32],
@@ -253,6 +238,24 @@ def latent_rows(
 def rls_stride(d: int, single: bool) -> int: ...
 
 # Dicts of fields: the kernel's map or the kernel, and the step rule; see src/core.
+class Forest:
+    def __init__(
+        self,
+        roots: NDArray[np.int32],
+        outputs: NDArray[np.int32],
+        feature: NDArray[np.int32],
+        threshold: NDArray[np.float64],
+        left: NDArray[np.int32],
+        right: NDArray[np.int32],
+        missing_left: NDArray[np.uint8],
+        category_set: NDArray[np.int32],
+        sets: NDArray[np.uint32],
+        values: NDArray[np.float32],
+        n_cols: int,
+        n_outputs: int,
+    ) -> None: ...
+    def add(self, rows: NDArray[np.float64], out: NDArray[np.float64], n_threads: int) -> None: ...
+
 class AlgorithmOne:
     def __init__(
         self,

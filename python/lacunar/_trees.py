@@ -82,12 +82,24 @@ class Trees(BaseEstimator):
         out: Floats = np.tile(self.start_, (len(rows), 1))
         # Thresholds of forests are of numbers in single precision.
         seen = rows.astype(np.float32) if self.rounds_ else rows
-        _core.add_forest(
-            np.ascontiguousarray(seen, dtype=np.float64),
-            self.roots_, self.outputs_, self.feature_, self.threshold_, self.left_, self.right_, self.missing_left_,
-            self.category_set_, self.sets_, self.values_, out, thread_count(n_jobs),
-        )  # fmt: skip
+        rows = np.ascontiguousarray(seen, dtype=np.float64)
+        self._packed().add(rows, out, thread_count(n_jobs))
         return out
+
+    def _packed(self) -> _core.Forest:
+        """The trees as the core walks them, packed when they are first asked. Neither copies nor files hold them."""
+        packed: _core.Forest | None = self.__dict__.get("_forest")
+        if packed is None:
+            packed = self._forest = _core.Forest(
+                self.roots_, self.outputs_, self.feature_, self.threshold_, self.left_, self.right_, self.missing_left_,
+                self.category_set_, self.sets_, self.values_, self.n_columns_, len(self.start_),
+            )  # fmt: skip
+        return packed
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_forest", None)
+        return state
 
     @classmethod
     def of_boosting(cls, models: Sequence[Boosting], categorical: NDArray[np.bool_], n_iter: int | None = None) -> Self:

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <optional>
 
 #include "arrays.hpp"
 #include "lacunar/sums/forest.hpp"
@@ -20,46 +21,49 @@ void expect_trees(const Array<Index>& feature, const Array<Index>& left, const A
   }
 }
 
-void add_forest_to(const Array<double>& rows, const Array<Index>& roots, const Array<Index>& outputs,
-                   const Array<Index>& feature, const Array<double>& threshold, const Array<Index>& left,
-                   const Array<Index>& right, const Array<unsigned char>& missing_left,
-                   const Array<Index>& category_set, const Array<std::uint32_t>& sets, const Array<float>& values,
-                   Array<double>& out, int n_threads) {
-  expect_matrix(rows, "rows");
-  expect_matrix(values, "values");
-  expect_matrix(out, "out");
-  expect_size(out, {rows.shape(0), out.shape(1)}, "out");
-  const Offset nodes = feature.size(), n_cols = rows.shape(1), width = values.shape(1);
-  expect_size(outputs, roots.size(), "outputs");
-  for (const py::array* part : {static_cast<const py::array*>(&threshold), static_cast<const py::array*>(&left),
-                                static_cast<const py::array*>(&right), static_cast<const py::array*>(&missing_left),
-                                static_cast<const py::array*>(&category_set)})
-    expect_size(*part, nodes, "a part of the nodes");
-  expect_size(sets, {sets.size() / 8, 8}, "sets");
-  expect_below(roots, nodes, "roots");
-  expect_below(outputs, out.shape(1) - width + 1, "outputs");
-  expect_trees(feature, left, right, n_cols, values.shape(0));
-  for (py::ssize_t k = 0; k < category_set.size(); ++k)
-    if (category_set.data()[k] >= sets.size() / 8) throw std::invalid_argument("a node names a set that is not there");
-  const Forest forest{roots.data(),
-                      outputs.data(),
-                      static_cast<Offset>(roots.size()),
-                      nodes,
-                      feature.data(),
-                      threshold.data(),
-                      left.data(),
-                      right.data(),
-                      missing_left.data(),
-                      category_set.data(),
-                      sets.data(),
-                      values.data(),
-                      width};
-  const double* from = rows.data();
-  double* to = out.mutable_data();
-  const Offset n = rows.shape(0), n_outputs = out.shape(1);
-  const Released nogil;
-  add_forest(forest, from, n, n_cols, to, n_outputs, n_threads);
-}
+// The trees of a forest, checked and packed once. Their arrays must not be written to.
+class BoundForest {
+ public:
+  BoundForest(const Array<Index>& roots, const Array<Index>& outputs, const Array<Index>& feature,
+              const Array<double>& threshold, const Array<Index>& left, const Array<Index>& right,
+              const Array<unsigned char>& missing_left, const Array<Index>& category_set,
+              const Array<std::uint32_t>& sets, const Array<float>& values, Offset n_cols, Offset n_outputs)
+      : n_cols_(n_cols), n_outputs_(n_outputs), arrays_(py::make_tuple(roots, outputs, sets, values)) {
+    expect_matrix(values, "values");
+    const Offset nodes = feature.size(), width = values.shape(1);
+    expect_size(outputs, roots.size(), "outputs");
+    for (const py::array* part : {static_cast<const py::array*>(&threshold), static_cast<const py::array*>(&left),
+                                  static_cast<const py::array*>(&right), static_cast<const py::array*>(&missing_left),
+                                  static_cast<const py::array*>(&category_set)})
+      expect_size(*part, nodes, "a part of the nodes");
+    expect_size(sets, {sets.size() / 8, 8}, "sets");
+    expect_below(roots, nodes, "roots");
+    expect_below(outputs, n_outputs - width + 1, "outputs");
+    expect_trees(feature, left, right, n_cols, values.shape(0));
+    for (py::ssize_t k = 0; k < category_set.size(); ++k)
+      if (category_set.data()[k] >= sets.size() / 8)
+        throw std::invalid_argument("a node names a set that is not there");
+    packed_.emplace(Forest{roots.data(), outputs.data(), static_cast<Offset>(roots.size()), nodes, feature.data(),
+                           threshold.data(), left.data(), right.data(), missing_left.data(), category_set.data(),
+                           sets.data(), values.data(), width});
+  }
+
+  void add(const Array<double>& rows, Array<double>& out, int n_threads) const {
+    expect_matrix(rows, "rows");
+    const Offset n = rows.shape(0);
+    expect_size(rows, {n, n_cols_}, "rows");
+    expect_size(out, {n, n_outputs_}, "out");
+    const double* from = rows.data();
+    double* to = out.mutable_data();
+    const Released nogil;
+    packed_->add(from, n, n_cols_, to, n_outputs_, n_threads);
+  }
+
+ private:
+  Offset n_cols_, n_outputs_;
+  py::tuple arrays_;  // that the packed trees point to
+  std::optional<PackedForest> packed_;
+};
 
 py::tuple symmetric_tree(const Array<unsigned char>& codes, const Array<Index>& n_codes,
                          const Array<unsigned char>& categorical, const Array<double>& pairs, double penalty,
@@ -90,11 +94,16 @@ py::tuple symmetric_tree(const Array<unsigned char>& codes, const Array<Index>& 
 
 void bind_forest(py::module_& m) {
   using py::arg;
-  m.def("add_forest", &add_forest_to, arg("rows").noconvert(), arg("roots").noconvert(), arg("outputs").noconvert(),
-        arg("feature").noconvert(), arg("threshold").noconvert(), arg("left").noconvert(), arg("right").noconvert(),
-        arg("missing_left").noconvert(), arg("category_set").noconvert(), arg("sets").noconvert(),
-        arg("values").noconvert(), arg("out").noconvert(), arg("n_threads"),
-        "Adds to out (n, n_outputs) the values of the leaves that rows (n, n_cols) reach.");
+  const auto exact = [](const char* argument) { return arg(argument).noconvert(); };
+  py::class_<BoundForest>(m, "Forest", plain_type(), "Trees whose nodes are packed once, for any number of calls.")
+      .def(py::init<const Array<Index>&, const Array<Index>&, const Array<Index>&, const Array<double>&,
+                    const Array<Index>&, const Array<Index>&, const Array<unsigned char>&, const Array<Index>&,
+                    const Array<std::uint32_t>&, const Array<float>&, Offset, Offset>(),
+           exact("roots"), exact("outputs"), exact("feature"), exact("threshold"), exact("left"), exact("right"),
+           exact("missing_left"), exact("category_set"), exact("sets"), exact("values"), arg("n_cols"),
+           arg("n_outputs"))
+      .def("add", &BoundForest::add, exact("rows"), exact("out"), arg("n_threads"),
+           "Adds to out (n, n_outputs) the values of the leaves that rows (n, n_cols) reach.");
   m.def("symmetric_tree", &symmetric_tree, arg("codes").noconvert(), arg("n_codes").noconvert(),
         arg("categorical").noconvert(), arg("pairs").noconvert(), arg("penalty"), arg("depth"),
         "Columns (depth) and codes (depth) of the splits of a symmetric tree, root first, and the leaf (n) of every "

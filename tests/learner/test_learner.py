@@ -1,5 +1,6 @@
 """The one learner: what its members and its pool are, and that nothing is lost when one of them fails, time runs out or a user interrupts."""
 
+import copy
 import pickle
 import time
 import warnings
@@ -19,7 +20,7 @@ from sklearn.ensemble import (
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 
-from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar import LacunarClassifier, LacunarRegressor, _core, load_model, save_model
 from lacunar.learner import base, members
 from lacunar.learner.ensemble import LogPool
 from lacunar.learner.members import members_of
@@ -201,6 +202,22 @@ def test_forests_as_arrays(make):
     expected = model.predict_proba(X) if make is ExtraTreesClassifier else model.predict(X)[:, None]
     assert np.allclose(trees.sums(X), expected, rtol=0, atol=1e-6)
     assert np.array_equal(trees.sums(X, 1), trees.sums(X, 2))
+
+
+def test_trees_are_packed_once_and_copies_pack_their_own(monkeypatch):
+    model = ExtraTreesRegressor(5, random_state=0).fit(X.astype(np.float32), LABELS)
+    trees, pack, packed = Trees.of_forest(model, X.shape[1]), _core.Forest, []
+    monkeypatch.setattr(_core, "Forest", lambda *arrays: packed.append(pack(*arrays)) or packed[-1])
+    expected = trees.sums(X)
+    assert np.array_equal(np.vstack([trees.sums(X[[i]]) for i in range(len(X))]), expected)
+    assert len(packed) == 1
+    untouched = pickle.dumps(Trees.of_forest(model, X.shape[1]))
+    assert pickle.dumps(trees) == untouched
+    for other in (copy.deepcopy(trees), pickle.loads(untouched)):
+        assert np.array_equal(other.sums(X), expected)
+    assert len(packed) == 3
+    with pytest.raises(ValueError, match="rows has"):
+        trees.sums(X[:, :-1])
 
 
 def test_pool_is_the_shrunk_log_linear_one():

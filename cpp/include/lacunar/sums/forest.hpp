@@ -1,6 +1,9 @@
 // Sums over fitted decision trees: every row is led from the root to a leaf of every tree, whose values are added up.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -22,9 +25,35 @@ struct Forest {
   Offset width;
 };
 
-// out (n, n_outputs) += the trees' values at rows (n, n_cols), NaN where an entry is missing. A row's sum runs over
-// trees in order, so that its bits do not depend on threads. O(n, trees, depth).
-void add_forest(const Forest& forest, const double* rows, Offset n, Offset n_cols, double* out, Offset n_outputs,
-                int n_threads);
+// What one step down reads, side by side in memory. A leaf leads to itself.
+struct ForestNode {
+  double threshold;
+  Index feature;
+  Index set;
+  Index next[2];  // right, left
+  Index leaf;     // row of values
+  unsigned missing_left;
+};
+
+// Trees whose nodes are packed once, for any number of calls. Roots, outputs, sets and values must outlive it.
+class PackedForest {
+ public:
+  explicit PackedForest(const Forest& forest);
+
+  // out (n, n_outputs) += the trees' values at rows (n, n_cols), NaN where an entry is missing. A row's sum runs over
+  // trees in order, so that its bits do not depend on threads. O(n, trees, depth).
+  void add(const double* rows, Offset n, Offset n_cols, double* out, Offset n_outputs, int n_threads) const;
+
+ private:
+  template <Offset kRows>
+  void add_tree(Offset tree, const double* rows, Offset n_cols, double* out, Offset n_outputs) const;
+
+  std::vector<ForestNode> nodes_;
+  const Index *roots_, *outputs_;
+  Offset n_trees_;
+  const std::uint32_t* sets_;
+  const float* values_;
+  Offset width_;
+};
 
 }  // namespace lacunar
