@@ -106,7 +106,7 @@ def read_batches(
         raise ValueError("drop_unlabelled=True must come with a target; got None. Say where the labels are.")
     pieces = _pieces(source, size, target, triplets or lists, dtype)
     if target is not None and not isinstance(target, str):
-        pieces = _with_labels(pieces, np.asarray(target), None if triplets is None else triplets.n_rows)
+        pieces = _with_labels(pieces, np.asarray(target))
     if drop_unlabelled:
         pieces = (labelled for labelled in map(_known, pieces) if labelled[0].shape[0])
     batches = _of_size(pieces, size)
@@ -165,7 +165,7 @@ def _of_lists(batches: Iterable[Any], lists: Lists, target: str | None, dtype: D
             first += batch.num_rows
 
 
-def _with_labels(pieces: Iterable[Batch], labels: NDArray[Any], n_rows: int | None) -> Iterator[Batch]:
+def _with_labels(pieces: Iterable[Batch], labels: NDArray[Any]) -> Iterator[Batch]:
     start = 0
     for rows, _ in pieces:
         stop = start + rows.shape[0]

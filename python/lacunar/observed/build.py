@@ -178,17 +178,24 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
     if wide and _core.find_fault(indptr, narrow, values, names.n_columns) is None:
         return _new((indptr, narrow, values), (len(counts), names.n_columns))
     _refuse_list(cols, values, indptr, names, first)
+    return _sorted_lists(counts, cols.astype(np.int64), values, names, first)
+
+
+def _sorted_lists(
+    counts: NDArray[np.int64], cols: NDArray[np.int64], values: NDArray[Any], names: Lists, first: int
+) -> Entries:
+    """The rows with their columns in order, from checked numbers of columns; ValueError for a column twice in a row."""
     rows = np.repeat(np.arange(len(counts)), counts)
-    sorted_entries = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), names.n_columns, 1)
-    assert sorted_entries is not None, "what it refuses was refused"
-    indptr_sorted, single, sorted_values, repeated = sorted_entries
+    entries = _core.triplet_entries(rows, cols, values, len(counts), names.n_columns, 1)
+    assert entries is not None, "what it refuses was refused"
+    indptr, indices, values, repeated = entries
     if repeated:
-        _, row, entry = _core.find_fault(indptr_sorted, single, sorted_values, names.n_columns) or ("", 0, 0)
+        _, row, entry = _core.find_fault(indptr, indices, values, names.n_columns) or ("", 0, 0)
         raise ValueError(
             f"column {names.indices!r} must hold every column once in a row; row {first + row} has column "
-            f"{single[entry]} twice. Keep one of its values."
+            f"{indices[entry]} twice. Keep one of its values."
         )
-    return _new((indptr_sorted, single, sorted_values), (len(counts), names.n_columns))
+    return _new((indptr, indices, values), (len(counts), names.n_columns))
 
 
 def _refuse_list(cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: Lists, first: int) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import islice
+from itertools import islice, product
 from typing import Any, NoReturn
 
 import numpy as np
@@ -83,17 +83,21 @@ def _next_of(batches: Iterator[Any], file: Any, names: Sequence[str], read: int)
     """The next record batch, None at the end; what cannot be decoded is looked for by row group and column."""
     try:
         return next(batches, None)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError):
         group, end = 0, 0
         while group + 1 < file.num_row_groups and (end := end + file.metadata.row_group(group).num_rows) <= read:
             group += 1
-        for at in range(group, file.num_row_groups):
-            for name in names:
-                try:
-                    file.read_row_group(at, columns=[name], use_threads=False)
-                except (OSError, ValueError) as reason:
-                    raise ValueError(f"row group {at}, column {name!r}: {reason}") from None
-        raise error
+        for at, name in product(range(group, file.num_row_groups), names):
+            _check_decodes(file, at, name)
+        raise
+
+
+def _check_decodes(file: Any, group: int, name: str) -> None:
+    """ValueError where a column of a row group cannot be decoded."""
+    try:
+        file.read_row_group(group, columns=[name], use_threads=False)
+    except (OSError, ValueError) as reason:
+        raise ValueError(f"row group {group}, column {name!r}: {reason}") from None
 
 
 def as_table(piece: Any) -> Any:

@@ -217,30 +217,37 @@ def _collected(file: ObservedFile, step: Step) -> Any:
     """The results of step(rows) for all blocks, joined by row. A result is an array with one entry a row, a tuple of
     such, or a sparse matrix.
     """
-    n, start = len(file), 0
+    n = len(file)
     joined: list[NDArray[Any]] = []
     sparse: list[Any] = []
     if n == 0:
         return step(file.read())
+    with closing(_answers(file, step)) as answers:
+        for rows, answer in answers:
+            if sp.issparse(answer):
+                sparse.append(answer)
+                continue
+            arrays = [np.asarray(array) for array in (answer if isinstance(answer, tuple) else (answer,))]
+            joined = joined or [np.empty((n, *array.shape[1:]), array.dtype) for array in arrays]
+            for target, array in zip(joined, arrays, strict=True):
+                target[rows] = array
+    if sparse:
+        return sp.vstack(sparse, format="csr")
+    return tuple(joined) if isinstance(answer, tuple) else joined[0]
+
+
+def _answers(file: ObservedFile, step: Step) -> Generator[tuple[slice, Any], None, None]:
+    """step(rows) for every block, and which rows of the file these are."""
+    start = 0
     with closing(file._pieces()) as pieces:
         for piece in pieces:
-            stop = start + piece.n_rows
             try:
                 answer = step(file._rows(piece))
             except Exception as error:
                 error.add_note(f"Rows of this message count from row {start} of {file!r}.")
                 raise
-            if sp.issparse(answer):
-                sparse.append(answer)
-            else:
-                arrays = [np.asarray(array) for array in (answer if isinstance(answer, tuple) else (answer,))]
-                joined = joined or [np.empty((n, *array.shape[1:]), array.dtype) for array in arrays]
-                for target, array in zip(joined, arrays, strict=True):
-                    target[start:stop] = array
-            start = stop
-    if sparse:
-        return sp.vstack(sparse, format="csr")
-    return tuple(joined) if isinstance(answer, tuple) else joined[0]
+            yield slice(start, start + piece.n_rows), answer
+            start += piece.n_rows
 
 
 def _reporting(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
