@@ -456,24 +456,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"X must be a frame or an array of cells; got {came} of shape {X.shape}, which holds numbers already. "
                 "Pass it to the estimator as it is: nothing is left to encode, and a dense copy may not fit in memory."
             )
-        array = check_two_dimensional(as_array(X))
-        refuse_empty(array.shape)
-        kind = array.dtype.kind
-        if kind in "cV":
-            refuse_other_kinds(array.dtype)
-        X = array
-        if kind == "M":  # objects of a finer unit than microseconds would be integers
-            X = array.astype("datetime64[us]").astype(object)
-        if kind == "m":
-            X = array / _DAY  # NaN where NaT
-        numeric = kind not in "OUSTM"
-        table = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64 if numeric else object,
-            ensure_all_finite=False,  # `column_of` says where an infinity is
-        )
+        # `column_of` says where an infinity is.
+        array = _plain_array(X)
+        table = validate_data(self, array, reset=reset, dtype=array.dtype, ensure_all_finite=False)
         return [_Cells(j, _cells_of(column, j)) for j, column in enumerate(table.T)]
 
     def _learned_readings(self, columns: list[_Cells]) -> list[Reading | None]:
@@ -565,15 +550,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose kinds and categories do not belong together."""
-        for kind, known in zip(vars(self).get("kinds_", ()), vars(self).get("categories_", ()), strict=True):
+        learned = (vars(self).get(name, ()) for name in ("kinds_", "categories_", "readings_"))
+        for kind, known, reading in zip(*learned, strict=True):
             if (kind == "category") != (known is not None and len(known) > 0):
                 raise ValueError("kinds_ and categories_ of the model file contradict each other. Fit again")
-        for kind, reading in zip(vars(self).get("kinds_", ()), vars(self).get("readings_", ()), strict=True):
-            if (
-                reading is not None
-                and kind != "empty"
-                and (kind not in _USUAL or (_USUAL[kind].kind == "date") != (reading.kind == "date"))
-            ):
+            if reading is None or kind == "empty":
+                continue
+            if kind not in _USUAL or (_USUAL[kind].kind == "date") != (reading.kind == "date"):
                 raise ValueError("kinds_ and readings_ of the model file contradict each other. Fit again")
 
     def _trial_rows(self) -> list[NDArray[np.object_]]:
@@ -590,6 +573,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _plain_array(X: Any) -> NDArray[Any]:
+    """An array of cells (n, d) in float64 where it holds numbers, booleans or durations (in days), else of objects."""
+    array: NDArray[Any] = check_two_dimensional(as_array(X))
+    refuse_empty(array.shape)
+    kind = array.dtype.kind
+    if kind in "cV":
+        refuse_other_kinds(array.dtype)
+    if kind == "M":  # objects of a finer unit than microseconds would be integers
+        return array.astype("datetime64[us]").astype(object)
+    if kind == "m":
+        return np.asarray(array / _DAY)  # NaN where NaT
+    return array.astype(object if kind in "OUST" else np.float64, copy=False)
 
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
