@@ -134,21 +134,8 @@ def check_adjacency(adjacency: Any) -> sp.csr_array:
             "as a list of tuples (id, id)."
         )
     A.sum_duplicates()
-    for wrong, wish in ((~np.isfinite(A.data), "finite"), (A.data < 0, "not negative")):
-        if wrong.any():
-            k = int(wrong.argmax())
-            row = int(np.searchsorted(A.indptr, k, side="right")) - 1
-            raise ValueError(
-                f"weights of edges must be {wish}; got {A.data[k]} in row {row}, column {A.indices[k]}. Drop that edge."
-            )
-    gap = sp.coo_array(abs(A - A.T))
-    if gap.nnz and gap.data.max() > rounding(adjacency) * A.data.max():
-        k = int(gap.data.argmax())
-        row, column = (int(i[k]) for i in gap.coords)
-        raise ValueError(
-            f"adjacency must be symmetric; got {A[row, column]:.6g} in row {row}, column {column} and "
-            f"{A[column, row]:.6g} in row {column}, column {row}. Pass A.maximum(A.T) or (A + A.T) / 2."
-        )
+    _refuse_weights(A)
+    _refuse_asymmetry(A, rounding(adjacency))
     A = sp.csr_array((A + A.T) / 2)
     A.setdiag(0.0)
     A.eliminate_zeros()
@@ -157,6 +144,29 @@ def check_adjacency(adjacency: Any) -> sp.csr_array:
         raise ValueError("adjacency must have at least one edge between two vertices; got none. Use Identity.")
     numbers = (A.indices.astype(np.int32), A.indptr.astype(np.int32))  # one width: the same graph has one digest
     return sp.csr_array((A.data, *numbers), shape=A.shape)
+
+
+def _refuse_weights(A: sp.csr_array) -> None:
+    """ValueError for the first weight of an edge that is not finite, else the first below 0."""
+    for wrong, wish in ((~np.isfinite(A.data), "finite"), (A.data < 0, "not negative")):
+        if wrong.any():
+            k = int(wrong.argmax())
+            row = int(np.searchsorted(A.indptr, k, side="right")) - 1
+            raise ValueError(
+                f"weights of edges must be {wish}; got {A.data[k]} in row {row}, column {A.indices[k]}. Drop that edge."
+            )
+
+
+def _refuse_asymmetry(A: sp.csr_array, tolerance: float) -> None:
+    """ValueError where an edge weighs more in one direction, by more than this share of the largest weight."""
+    gap = sp.coo_array(abs(A - A.T))
+    if gap.nnz and gap.data.max() > tolerance * A.data.max():
+        k = int(gap.data.argmax())
+        row, column = (int(i[k]) for i in gap.coords)
+        raise ValueError(
+            f"adjacency must be symmetric; got {A[row, column]:.6g} in row {row}, column {column} and "
+            f"{A[column, row]:.6g} in row {column}, column {row}. Pass A.maximum(A.T) or (A + A.T) / 2."
+        )
 
 
 def components(A: sp.csr_array) -> NDArray[np.int64]:

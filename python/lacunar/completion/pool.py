@@ -334,28 +334,14 @@ class PoolModel(PairModel):
         self._directions = [side.n_directions for side in self.side_features]  # that the pools know of
         self._named = [len(table.number) for table in self._tables]
         self._mirror(self._tables[0].number)
-        groups = [
-            f"{name} of {table.name} x {other}"
-            for side, table, other in zip(self.side_features, self._tables, ("column", "row"), strict=True)
-            for name in side.names
-        ]
-        votes = [
-            f"neighbours of {table.name}"
-            for side, table in zip(self.side_features, self._tables, strict=True)
-            if side.adjacency is not None
-        ]
-        self.names = [
-            "majority",
-            "majority of columns",
-            "majority of rows",
-            *groups,
-            *votes,
-            *experts,
-            "same pair",
-            *outside,
-            "mixture",
-            "mixture by counts",
-        ]
+        self.names = [*self._counting_experts(), *experts, "same pair", *outside, "mixture", "mixture by counts"]
+
+    def _counting_experts(self) -> list[str]:
+        """Names of the experts that count labels: of rows and columns, of categories and of neighbours."""
+        sides = list(zip(self.side_features, self._tables, ("column", "row"), strict=True))
+        groups = [f"{name} of {table.name} x {other}" for side, table, other in sides for name in side.names]
+        votes = [f"neighbours of {table.name}" for side, table, _ in sides if side.adjacency is not None]
+        return ["majority", "majority of columns", "majority of rows", *groups, *votes]
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -370,11 +356,10 @@ class PoolModel(PairModel):
         if (sizes, named) == (self._sizes, self._named):
             return
         for side, features in enumerate(self.side_features):
-            if sizes[side] > self._sizes[side]:
-                for pool in self.pools:  # each from its own size, since an earlier call may have failed half-way
-                    if pool.size(side) < sizes[side]:
-                        pool.grow(side, features.plain(pool.size(side), sizes[side]))
-                self._sizes[side] = sizes[side]
+            for pool in self.pools:  # each from its own size, since an earlier call may have failed half-way
+                if pool.size(side) < sizes[side]:
+                    pool.grow(side, features.plain(pool.size(side), sizes[side]))
+            self._sizes[side] = max(self._sizes[side], sizes[side])
         for side, table in enumerate(self._tables):  # a vertex may get its name late
             if named[side] != self._named[side]:
                 self._mirror(islice(reversed(table.number), max(named[side] - self._named[side], 0)))
