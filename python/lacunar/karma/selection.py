@@ -385,12 +385,17 @@ class KernelSelection(BaseEstimator):
         for start in range(0, n, step) if self.forms_ else ():
             part = slice(start, start + step)
             block = rows.take(part)
-            for table in dict.fromkeys(chosen["table"] for chosen in self.chosen_):
-                pairs = self._pairs(block, table, stored)
-                for form, coef, chosen in zip(self.forms_, self.coef_, self.chosen_, strict=True):
-                    if chosen["table"] == table:
-                        predicted[part] += row_product(form.of_pairs(pairs), coef, self.n_jobs) / len(self.forms_)
+            for form, coef, pairs in self._with_pairs(block, stored):
+                predicted[part] += row_product(form.of_pairs(pairs), coef, self.n_jobs) / len(self.forms_)
         return predicted
+
+    def _with_pairs(self, rows: Rows, stored: Rows) -> Iterator[tuple[Form, Floats, RowPairSums]]:
+        """Every kernel and its coefficients, with the pair sums of rows and stored rows in its table, table by table."""
+        for table in dict.fromkeys(chosen["table"] for chosen in self.chosen_):
+            pairs = self._pairs(rows, table, stored)
+            for form, coef, chosen in zip(self.forms_, self.coef_, self.chosen_, strict=True):
+                if chosen["table"] == table:
+                    yield form, coef, pairs
 
     def _check_loaded(self) -> None:
         """Refuse a loaded model with a kernel whose table is not stored."""

@@ -400,21 +400,8 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     machine that saw all rows. ValueError for states of other kernels, tables or step rules, of the
     online solver, or of dual coordinate ascent.
     """
-    if not states:
-        raise ValueError("states must hold at least one state; got none. Pass state_ of fitted models.")
+    _refuse_unlike(states)
     first = states[0]
-    for number, state in enumerate(states):
-        if "hash_bits" not in state or state["second"] is None:
-            raise ValueError(
-                f"states must be of Algorithm 1 on the weight table; state {number} is not. Fit "
-                "KarmaOnlineClassifier or KarmaOnlineRegressor with gamma 1, 2 or 3 and no budget."
-            )
-        other = next((name for name in _HEAD if state[name] != first[name]), None)
-        if other is not None:
-            raise ValueError(
-                f"states must be of models that began alike; {other} of state {number} is {state[other]!r}, of state 0 "
-                f"{first[other]!r}. Send one model, begun by partial_fit, to every shard."
-            )
     models = [PrimalModel.from_state(state) for state in states]
     own = np.array([max(model.t - common, 0) for model in models], dtype=np.float64)
     share = own / own.sum() if own.sum() else np.full(len(own), 1 / len(own))
@@ -431,3 +418,22 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     average["second"] = np.asarray(-total * mean, dtype=dtype)
     average["clock"] = clock
     return average
+
+
+def _refuse_unlike(states: Sequence[dict[str, Any]]) -> None:
+    """ValueError for no states, and for the first that is of no weight table or that did not begin as the first one."""
+    if not states:
+        raise ValueError("states must hold at least one state; got none. Pass state_ of fitted models.")
+    first = states[0]
+    for number, state in enumerate(states):
+        if "hash_bits" not in state or state["second"] is None:
+            raise ValueError(
+                f"states must be of Algorithm 1 on the weight table; state {number} is not. Fit "
+                "KarmaOnlineClassifier or KarmaOnlineRegressor with gamma 1, 2 or 3 and no budget."
+            )
+        other = next((name for name in _HEAD if state[name] != first[name]), None)
+        if other is not None:
+            raise ValueError(
+                f"states must be of models that began alike; {other} of state {number} is {state[other]!r}, of state 0 "
+                f"{first[other]!r}. Send one model, begun by partial_fit, to every shard."
+            )
