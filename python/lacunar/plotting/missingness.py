@@ -126,18 +126,22 @@ class MissingnessDisplay:
         ax.tick_params(colors=words.quiet, labelsize=9, length=0)
         if d <= 60:
             ax.vlines(np.arange(1, d), 0, n, color=ax.get_facecolor(), linewidth=0.8)
+        self._label(ax, "" if darkest == 1 else f" (darkest: {100 * darkest:.2g} % seen)")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _label(self, ax: Any, shade: str) -> None:
+        """Names of few columns, or what columns are with the meaning of a shade; numbers and order of the rows."""
+        (n, d), words = self.shape, inks(ax)
         if self.names is not None and d <= 40:
             short = [str(name) if len(str(name)) <= 20 else str(name)[:19] + "…" for name in self.names]
             ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8, parse_math=False)
         else:
-            more = "" if darkest == 1 else f" (darkest: {100 * darkest:.2g} % seen)"
-            ax.set_xlabel("column" + more, color=words.quiet, fontsize=10)
+            ax.set_xlabel("column" + shade, color=words.quiet, fontsize=10)
         ax.set_yticks([0, n], ["1", str(n)])
         ax.set_ylabel(
             "rows, ordered by pattern" if n * d <= _PATTERNS else "rows, most complete first", color=words.quiet
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _row_order(pattern: Pattern) -> NDArray[np.intp]:
