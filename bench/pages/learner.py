@@ -447,6 +447,23 @@ def key_of(name: str, learner: str, fold: int) -> tuple[Any, ...]:
 CODE = records.digest(records.library([Path(__file__).read_text(encoding="utf-8")]))
 
 
+def fit_of(
+    problem: Problem, name: str, learner: str, fold: int, done: dict[tuple[Any, ...], Any], out: Path | None
+) -> Any:
+    """What a learner did on a fold: of the fits that are done, or fitted now and added to them and to their file."""
+    key = key_of(name, learner, fold)
+    if key in done:
+        return done[key]
+    limit = done[key_of(name, OURS, fold)]["wall"] if LEARNERS[learner].limited else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done[key] = fitted(problem, learner, fold, limit)
+    if out is not None:
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([key, done[key]]) + "\n")
+    return done[key]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", default=",".join(TABLES))
@@ -468,20 +485,12 @@ def main() -> None:
             print(f"{name}: left out, {error}", flush=True)
             continue
         folds = range(1 if options.quick else len(problems[name].splits))
-        for learner in learners:
-            for fold in folds:
-                key = key_of(name, learner, fold)
-                if key not in done:
-                    limit = done[key_of(name, OURS, fold)]["wall"] if LEARNERS[learner].limited else None
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        done[key] = fitted(problems[name], learner, fold, limit)
-                    if options.out is not None:
-                        with options.out.open("a", encoding="utf-8") as file:
-                            file.write(json.dumps([key, done[key]]) + "\n")
-                fits.setdefault(name, {}).setdefault(learner, []).append(done[key])
-        said = ", ".join(f"{m} {np.mean([f['error'] for f in fits[name][m]]):.4g}" for m in learners)
-        print(f"{name}: {said}", flush=True)
+        fits[name] = {
+            learner: [fit_of(problems[name], name, learner, fold, done, options.out) for fold in folds]
+            for learner in learners
+        }
+        means = ", ".join(f"{m} {np.mean([f['error'] for f in fits[name][m]]):.4g}" for m in learners)
+        print(f"{name}: {means}", flush=True)
     if options.quick:
         return
     tables = parts(fits, problems)

@@ -574,13 +574,12 @@ def main() -> None:
         million_ratings()
     elif options.flips:
         flips(20000)
+    elif options.latency and options.only == [""]:
+        latency(of_factors(options.pairs, options.rows, options.columns, 3, 0))
     elif options.latency:
-        if options.only == [""]:
-            latency(of_factors(options.pairs, options.rows, options.columns, 3, 0))
-        else:
-            for name in names:
-                print(f"\n{name}")
-                latency(STREAMS[name](np.random.default_rng(0)))
+        for name in names:
+            print(f"\n{name}")
+            latency(STREAMS[name](np.random.default_rng(0)))
     elif options.cold:
         cold([name for name in names if any(word in name for word in COLD)], options.orders)
     elif options.batch:

@@ -23,6 +23,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -242,31 +243,34 @@ def imputers(repeats, n):
 def small_tables(seed):
     """Names, complete rows and rows with missing entries: five laws, three shapes, entries missing at random, by others' values and by their own."""
     rng = np.random.default_rng(seed)
-    for law in ("rank 2", "rank 5", "power", "chain", "alone"):
-        for n, d in ((60, 8), (200, 14), (150, 30)):
-            mix, noise = rng.normal(size=(d, d)), rng.normal(size=(n, d))
-            if law.startswith("rank"):
-                k = int(law[-1])
-                X = rng.normal(size=(n, k)) @ mix[:k] + 0.3 * np.sqrt(k) * noise
-            elif law == "power":
-                X = noise / np.arange(1, d + 1) @ np.linalg.qr(mix)[0]
-            else:
-                X = noise.copy()
-                for j in range(1, d if law == "chain" else 0):
-                    X[:, j] = 0.8 * X[:, j - 1] + 0.6 * X[:, j]
-            for how, share in (
-                ("at random", 0.1),
-                ("at random", 0.3),
-                ("at random", 0.5),
-                ("others", 0.3),
-                ("own", 0.3),
-            ):
-                by = {"at random": 0 * X, "others": np.roll(X, 1, axis=1), "own": X}[how]
-                draw = by / X.std(axis=0) + 0.7 * rng.normal(size=X.shape)
-                hidden = draw > np.quantile(draw, 1 - share, axis=0)
-                if how == "others":
-                    hidden[:, ::2] = False  # whose values say what is missing
-                yield f"{law}, {n} x {d}, {share} {how}", X, np.where(hidden, np.nan, X)
+    masks = [*(("at random", share) for share in (0.1, 0.3, 0.5)), ("others", 0.3), ("own", 0.3)]
+    for law, (n, d) in product(("rank 2", "rank 5", "power", "chain", "alone"), ((60, 8), (200, 14), (150, 30))):
+        X = small_table(law, n, d, rng)
+        for how, share in masks:
+            yield f"{law}, {n} x {d}, {share} {how}", X, with_missing(X, how, share, rng)
+
+
+def small_table(law, n, d, rng):
+    """Complete rows (n, d) of a law."""
+    mix, noise = rng.normal(size=(d, d)), rng.normal(size=(n, d))
+    if law.startswith("rank"):
+        k = int(law[-1])
+        return rng.normal(size=(n, k)) @ mix[:k] + 0.3 * np.sqrt(k) * noise
+    if law == "power":
+        return noise / np.arange(1, d + 1) @ np.linalg.qr(mix)[0]
+    for j in range(1, d if law == "chain" else 0):
+        noise[:, j] = 0.8 * noise[:, j - 1] + 0.6 * noise[:, j]
+    return noise
+
+
+def with_missing(X, how, share, rng):
+    """A copy with a share of each column missing: at random, by the value of the column before, or by its own."""
+    by = {"at random": 0 * X, "others": np.roll(X, 1, axis=1), "own": X}[how]
+    draw = by / X.std(axis=0) + 0.7 * rng.normal(size=X.shape)
+    hidden = draw > np.quantile(draw, 1 - share, axis=0)
+    if how == "others":
+        hidden[:, ::2] = False  # whose values say what is missing
+    return np.where(hidden, np.nan, X)
 
 
 def ranks(seeds, every):
