@@ -211,7 +211,7 @@ def test_a_learner_that_waits_gets_what_those_leave_that_are_too_dear(monkeypatc
 
 def test_what_may_be_dear_on_few_rows_is_tried_after_the_others(monkeypatch):
     world = World([30.0, 0.1, 0.01], monkeypatch)
-    world.learners[0] = replace(world.learners[0], dear=True)
+    world.learners[0] = replace(world.learners[0], slow=True)
     world.learners[2] = replace(world.learners[2], ours=True)
     world.run(limit=10.0, repeats=1)
     assert [k for k, s, _ in world.jobs if s == 0] == [1, 2, 0]

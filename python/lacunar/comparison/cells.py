@@ -44,7 +44,9 @@ _OPTION = re.compile(
 
 
 def as_keywords(text: str) -> str:
-    """A message whose options of the shell are written as keywords of Python; one that names both is returned unchanged."""
+    """A message whose options of the shell are written as keywords of Python; one that names both is returned
+    unchanged.
+    """
     return text if "in Python" in text else _OPTION.sub(_as_keyword, text)
 
 

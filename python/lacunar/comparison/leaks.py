@@ -28,7 +28,9 @@ _EVENT = re.compile(r"death|died|dead|event|surviv|relapse|recurr|churn|censor|d
 
 
 def leaks(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
-    """Sentences on columns that may not be known when a prediction is wanted, each with its remedy. O(d n log n) on at most 2,000 rows."""
+    """Sentences on columns that may not be known when a prediction is wanted, each with its remedy. O(d n log n) on at
+    most 2,000 rows.
+    """
     if len(y) < _FEWEST:
         return []
     rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(int)

@@ -44,7 +44,7 @@ class Learner:
     `frames` says that it takes the columns of the file as they are, text and dates included;
     `seconds`, of an estimator with a parameter `time_limit`, the most that a fit may take;
     `most_rows`, the rows above which it is left out, because its cost grows with their square;
-    `dear`, that it is tried after the others, because a fit may be long on few rows too; `own`,
+    `slow`, that it is tried after the others, because a fit may be long on few rows too; `own`,
     that it is an estimator of the user's.
     """
 
@@ -56,12 +56,14 @@ class Learner:
     frames: bool = False
     seconds: float | None = None
     most_rows: int | None = None
-    dear: bool = False
+    slow: bool = False
     own: bool = False
 
 
 def of_the_user(estimators: Any, taken: list[str]) -> list[Learner]:
-    """Competitors of a user's own: estimators under the names of their classes, or a dict of them by name. Raises TypeError, ValueError."""
+    """Competitors of a user's own: estimators under the names of their classes, or a dict of them by name. Raises
+    TypeError, ValueError.
+    """
     named = estimators if isinstance(estimators, Mapping) else None
     items = [*named.items()] if named is not None else [(type(e).__name__, e) for e in estimators]
     used, learners = set(taken), []
@@ -198,7 +200,7 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
         Learner("KARMA gamma=2", True, "a fixed kernel of shared columns, C = 1", _ours("karma", f"Karma{ending}", gamma=2)),
         Learner("mean + linear", False, f"column means for what is missing, {model}", _imputed(task)),
         Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", _imputed(task, True)),
-        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task), dear=True),
+        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task), slow=True),
         Learner("mean + SVM", False, "column means for what is missing, a support vector machine, C = 1", _svm(task), most_rows=_SVM_ROWS),
         Learner(
             "random forest", False, "scikit-learn's, 100 trees, missing entries sent down a branch", lambda seed: forest(random_state=seed),
@@ -217,7 +219,9 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
 
 
 def learner_named(task: str, name: str) -> Learner:
-    """The learner of this name: as the table of scores prints it, in any case, or short as at the shell. Raises UserError."""
+    """The learner of this name: as the table of scores prints it, in any case, or short as at the shell. Raises
+    UserError.
+    """
     key = SHORT.get(name.lower(), name).lower()
     known = {learner.name.lower(): learner for learner in learners(task)}
     if key not in known:

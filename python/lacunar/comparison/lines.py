@@ -71,7 +71,9 @@ def filtered(path: Path, encoding: str, skip_rows: int, comment: str | None) -> 
 
 
 def fitting(lines: Iterable[str], sep: str, ragged: str, notes: list[str]) -> io.StringIO:
-    """Rows as CSV with as many cells as the first: others are left out ("skip"), or are cut and filled ("cut"), and counted."""
+    """Rows as CSV with as many cells as the first: others are left out ("skip"), or are cut and filled ("cut"), and
+    counted.
+    """
     text, odd, width = io.StringIO(newline=""), [], 0
     writer = csv.writer(text)
     for row in rows_of(lines, sep):

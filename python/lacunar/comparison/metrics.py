@@ -17,7 +17,9 @@ Chances = NDArray[np.floating[Any]]  # (rows, classes)
 
 @dataclass(frozen=True)
 class Metric:
-    """A score: its name in the table, whether less is better, and what computes it from y, predictions, probabilities and classes."""
+    """A score: its name in the table, whether less is better, and what computes it from y, predictions, probabilities
+    and classes.
+    """
 
     name: str
     lower: bool

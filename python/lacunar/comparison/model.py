@@ -220,7 +220,9 @@ class TableModel(BaseEstimator):
             raise ValueError("labels_ must be the different labels of the classes that were learned; they are not")
 
     def _trial_rows(self) -> list[pd.DataFrame]:
-        """Frames of one row that hold what the columns held; none where a learner of another library would be fitted again for them."""
+        """Frames of one row that hold what the columns held; none where a learner of another library would be fitted
+        again for them.
+        """
         if "encoder_" not in vars(self) or self.estimator is None:
             return []
         names = self.encoder_.feature_names_in_
@@ -250,7 +252,9 @@ def refuse_text_alone(problem: Problem) -> None:
 
 
 def fitted_columns(data: Any, source: str, encoder: TableEncoder, text: bool) -> tuple[pd.DataFrame, list[str]]:
-    """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing; those without numbers where `text` is read."""
+    """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing; those without
+    numbers where `text` is read.
+    """
     pd = pandas_module()
     frame, notes, _ = as_frame(data, source, known=_readings_of(encoder))
     kinds = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
@@ -272,7 +276,9 @@ def fitted_columns(data: Any, source: str, encoder: TableEncoder, text: bool) ->
 
 
 def _readings_of(encoder: TableEncoder) -> dict[str, Reading | None]:
-    """By column; None for text that stays text. What was no text in `fit` is not among them: new text of it is read as it looks."""
+    """By column; None for text that stays text. What was no text in `fit` is not among them: new text of it is read as
+    it looks.
+    """
     columns = zip(encoder.feature_names_in_, encoder.kinds_, encoder.readings_, strict=True)
     return {
         str(name): reading for name, kind, reading in columns if reading is not None or kind in ("category", "dropped")

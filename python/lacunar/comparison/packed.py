@@ -43,7 +43,9 @@ def refuse_beyond(unpacked: int, size: int, source: str) -> None:
 
 @contextmanager
 def plain_file(name: str) -> Iterator[Path]:
-    """The file itself, or a temporary one of what standard input or a packed file (.gz, .bz2, .xz, a .zip of one file) holds."""
+    """The file itself, or a temporary one of what standard input or a packed file (.gz, .bz2, .xz, a .zip of one file)
+    holds.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path, shown = Path(name), name
         if name == "-":

@@ -255,7 +255,9 @@ def as_frame(
     known: Mapping[str, Reading | None] | None = None,
     na_values: Any = (),
 ) -> tuple[pd.DataFrame, list[str], dict[str, Reading]]:
-    """A frame of pandas from one of any library, its cells read, notes on them, and how they are written. Raises UserError."""
+    """A frame of pandas from one of any library, its cells read, notes on them, and how they are written. Raises
+    UserError.
+    """
     pd = pandas_module()
     if not isinstance(data, pd.DataFrame):
         data = _to_pandas(data, source)
@@ -504,7 +506,9 @@ def sentinel_sentences(frame: pd.DataFrame, more: Mapping[str, NDArray[Any]]) ->
 
 
 def _without_identifiers(frame: pd.DataFrame, use: set[str], notes: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """The columns that may say something of new rows, and those of them whose text is for learners that read it; every one left out has its line."""
+    """The columns that may say something of new rows, and those of them whose text is for learners that read it; every
+    one left out has its line.
+    """
     most = min(MAX_CATEGORIES, max(len(frame) // 2, 2))
     gone, texts = [], []
     for name in frame.columns:

@@ -288,7 +288,9 @@ class _Text:
             yield self.place
 
     def ragged(self) -> UserError | None:
-        """What to say of the first row that is longer or shorter than the one at the top."""
+        """The error that names the first row that is longer or shorter than the one at the top; None where there is
+        none.
+        """
         with self.lines() as file:
             odd = misfits(file, self.sep, len(self.first.cells))
         if not odd:
@@ -423,7 +425,9 @@ def _decodes(path: Path, encoding: str) -> bool:
 
 
 def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
-    """Whether the first row holds data: numbers over numbers, or texts that occur again below; years over numbers are names."""
+    """Whether the first row holds data: numbers over numbers, or texts that occur again below; years over numbers are
+    names.
+    """
     numbers = [_is_number(cell) for cell in cells]
     if all(numbers) and any(cell.lower() not in MISSING for cell in cells):
         return not all(cell.isdecimal() and cell.isascii() and int(cell) in _YEARS for cell in cells)

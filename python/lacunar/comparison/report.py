@@ -60,12 +60,12 @@ _REPEATS, _ROWS = 3, 150
 _SECONDS = 15.0  # of the processor, after which no more columns are looked at
 _SCREENED_ROWS = 1000  # by which columns are put in the order in which they are looked at
 _REPORT_ROWS, _REPORT_COLUMNS = 400, 12
-_FORESEEING = 100  # columns up to which the target is foreseen from all of them in about a second
+_PREDICTING = 100  # columns up to which the target is predicted from all of them in about a second
 _CLASSES = 30  # of the table class by class: the commonest
 
 
 class Results(NamedTuple):
-    """What the sections are of: the learners that ended, best first, without constants where others are there."""
+    """What the sections show: the learners that finished, best first, without constants unless only these finished."""
 
     comparison: Comparison
     scores: list[Score]
@@ -335,7 +335,7 @@ def _next(comparison: Comparison) -> str:
 
 @threadpool_limits.wrap(limits=1)  # threads of small predictions wait for one another longer than they work
 def importance(comparison: Comparison) -> dict[str, Any]:
-    """How much the loss of the best learner rises on held-out rows of the first split when a column's values, or its missing entries, change places.
+    """How much the loss of the best learner on held-out rows of the first split rises when a column's values, or its gaps, are permuted.
 
     Columns "column", "value", "value_sd", "missing", "missing_sd", as `ImportanceDisplay` draws them: log loss where the learner gives
     probabilities, otherwise the error rate; the squared error in units of the target's variance. O(columns) predictions.
@@ -347,7 +347,7 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     before = row_losses(frame, y)
 
     def losses(tables: Iterable[_ChangeableFrame]) -> list[float]:
-        """The mean losses of tables; of rows that are as they were no more is predicted."""
+        """Mean losses of tables; only changed rows are predicted again."""
         changed = [(table.frame.loc[table.changed], np.flatnonzero(table.changed)) for table in tables]
         after = np.tile(before, (len(changed), 1))
         if any(len(places) for _, places in changed):
@@ -364,7 +364,9 @@ def importance(comparison: Comparison) -> dict[str, Any]:
 
 
 def strongest_first(problem: Problem, rows: NDArray[np.intp]) -> list[int]:
-    """Numbers of the file's columns, first those whose values or gaps, one by one, go most with the target on these rows: by correlations of ranks."""
+    """Numbers of the file's columns, strongest first, by the rank correlation of their values and gaps with the target
+    on these rows.
+    """
     X, y = problem.X[rows], problem.y[rows]
     targets = y[:, None] == np.array(problem.classes) if problem.classes else rankdata(y)[:, None]
     missing = np.isnan(X)
@@ -377,7 +379,7 @@ def strongest_first(problem: Problem, rows: NDArray[np.intp]) -> list[int]:
 
 
 class _ChangeableFrame:
-    """A frame, where entries that are to be shown are drawn out of their column, and which of its rows are changed."""
+    """A frame, and which of its rows differ from the original; a gap that is filled gets a value drawn from its column."""
 
     def __init__(self, frame: pd.DataFrame, changed: NDArray[np.bool_]) -> None:
         self.frame, self.changed = frame, changed
@@ -428,7 +430,9 @@ def _fitted_losses(
 
 
 def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
-    """Heading and rows of a table on what gaps are foreseen by and what they say of the target; None where nothing is missing."""
+    """Heading and rows of a table on how well gaps are predicted and what they say of the target; None where nothing is
+    missing.
+    """
     problem = comparison.problem
     share = problem.frame.isna().mean().to_numpy()
     columns = [int(j) for j in np.argsort(-share, kind="stable") if 0 < share[j] < 1][:_REPORT_COLUMNS]
@@ -464,7 +468,7 @@ def _evidence(problem: Problem, columns: Sequence[int]) -> MaskEvidence:
         table = numbered(problem.frame.iloc[rows])
         width = d + len(table.indicators.source)
         # A number or one of two classes, from not too many columns.
-        target = target_numbers(problem.y[rows]) if len(problem.classes) in (0, 2) and width <= _FORESEEING else None
+        target = target_numbers(problem.y[rows]) if len(problem.classes) in (0, 2) and width <= _PREDICTING else None
         shown = np.isin(np.arange(d), columns)
         return mask_evidence(table.table, target, generator(fixed_seed(None)), shown, table.indicators)
 
@@ -525,7 +529,9 @@ def _labelled(ax: Any, places: Sequence[float], words: Sequence[str]) -> None:
 
 
 def svg_of(figure: Any, title: str, description: str) -> str:
-    """A figure as SVG to put inside HTML: a title and a description to read aloud, colours of the page, as wide as its place."""
+    """A figure as SVG to put inside HTML: a title and a description to read aloud, colours of the page, as wide as its
+    place.
+    """
     import matplotlib as mpl
 
     buffer = StringIO()

@@ -44,7 +44,9 @@ class Run:
 
 @dataclass(eq=False)
 class Rival:
-    """A learner with its runs. `cut` says why it was left out, `enough` which time limit would keep it, `time_limit` the seconds that one fit of it may take."""
+    """A learner with its runs. `cut` says why it was left out, `enough` which time limit would keep it, `time_limit`
+    the seconds that one fit of it may take.
+    """
 
     learner: Learner
     runs: list[Run] = field(default_factory=list)
@@ -55,7 +57,7 @@ class Rival:
 
     @property
     def done(self) -> list[Run]:
-        """Runs that came to predictions."""
+        """Runs with predictions."""
         return [run for run in self.runs if run.predicted is not None]
 
     @property
@@ -69,7 +71,9 @@ class Rival:
         return not self.cut and not self.failure
 
     def cost(self, rows: int) -> float:
-        """Seconds of a fit to so many rows with its predictions: the mean of its runs, before them judged by pilots, before those 0."""
+        """Seconds of a fit to so many rows with its predictions: the mean of its runs, before them judged by pilots,
+        before those 0.
+        """
         if self.done:
             return sum(run.wall_seconds for run in self.done) / len(self.done)
         if not self.pilots:
@@ -149,7 +153,7 @@ def one_run(
 
 
 def fitted_by_folds(model: Any, X: Any, y: Any, problem: Problem, rows: Any = slice(None)) -> Any:
-    """The model, fitted; one that has folds of its own is told the groups of the rows, or that they are in the order of time."""
+    """The fitted model. One with folds of its own gets the groups of the rows, or folds in the order of time."""
     if problem.time is not None and isinstance(model, LacunarBase):
         model.set_params(cv=TimeSeriesSplit(_OWN_SPLITS))
     grouping = {"groups": problem.units[rows]} if problem.groups is not None and isinstance(model, LacunarBase) else {}

@@ -36,7 +36,9 @@ _GRACE = 0.15  # of the time limit: what the others have when one fit has overru
 def make_splits(
     problem: Problem, folds: int, repeats: int, seed: int, most: int | None = None
 ) -> tuple[list[Split], bool]:
-    """The folds, of at most so many rows, or splits in the order of time: groups or copies of a row in one, stratified by class where every class has at least one row for each fold."""
+    """The folds, of at most `most` rows, or splits in the order of time. Groups and copies of a row stay in one fold;
+    folds are stratified where every class has a row for each.
+    """
     rows = sampled_rows(problem, most, seed)
     if problem.time is not None:
         return [(rows[train], rows[test]) for train, test in TimeSeriesSplit(folds).split(rows)], False
@@ -134,7 +136,9 @@ def evaluate(
 
 
 def _most_rows(problem: Problem, wish: int | None, time_limit: float | None) -> int | None:
-    """Rows to compare on, None for all. By default as many as most learners can do with, whatever the limit: one that a remark names is then enough."""
+    """Rows to compare on, None for all. The default does not depend on how long the limit is, so that the limit named
+    in a remark is enough.
+    """
     if wish is None and time_limit is not None:
         return max(int(_MOST_ROWS * min(1.0, _COLUMNS / max(problem.X.shape[1], 1))), _FEWEST_ROWS)
     return wish or None
@@ -156,10 +160,10 @@ def _too_few_numbers(problem: Problem, learner: Learner) -> str:
 
 @dataclass
 class Schedule:
-    """The fits of a comparison, split by split. Before each, the slowest learners leave until the folds of the others fit into the time left.
+    """The fits of a comparison, split by split. Before each split, the slowest learners are stopped until the folds of the others fit into the time left.
 
-    Learners with a time limit of their own are told to take their share of what the others leave. They come last in the first split, which shows what the
-    others cost, and are the first of later ones, so that the others are fitted beside them where there are processes.
+    Learners with a time limit of their own divide the time that the others leave. In the first split they run last, when the cost of the others is known;
+    in later ones they run first, so that the others are fitted beside them where there are processes.
     """
 
     comparison: Comparison
@@ -180,38 +184,40 @@ class Schedule:
         """Fit until all is done or time is over."""
         self._pilots()
         for split in range(len(self.comparison.splits)):
-            if not self._has_room_for(split):
+            if not self._has_time_for(split):
                 break
             self._fit_split(split)
-        self._leave([rival for rival in self._going() if not rival.runs])
-        done, total = [len(rival.runs) for rival in self._going()], len(self.comparison.splits)
+        self._stop_unbegun([rival for rival in self._active() if not rival.runs])
+        done, total = [len(rival.runs) for rival in self._active()], len(self.comparison.splits)
         self.comparison.stopped = min(done, default=total) < total
 
     # -- fits -----------------------------------------------------------------------------------------------------------
 
     def _pilots(self) -> None:
-        """Fits on few rows, where time may be short and fits on all are long enough: what a learner costs before its first fold."""
+        """Fit to few rows where time may be short, which tells before the first fold what a learner costs."""
         train, test = self.comparison.splits[0]
         order = generator(self.comparison.seed).permutation(train)
         for share in _PILOTS if self.limit is not None or self.fit_limit is not None else ():
             rows = int(share * self.rows)
             if rows < _PILOT_ROWS or rows * self.comparison.problem.X.shape[1] < _PILOT_ENTRIES:
                 continue
-            rivals = [rival for rival in self._going() if not self._obeys(rival)]
+            rivals = [rival for rival in self._active() if not self._has_own_limit(rival)]
             for rival, run in self._fits(rivals, 0, (order[:rows], test[: max(int(share * len(test)), 1)])):
                 if not run.error:
                     rival.pilots.append((rows, max(run.wall_seconds, 1e-6)))
                     self._check_fit(rival, rival.cost(self.rows), "about ")
-            self._leave_out(self.comparison.folds)
+            self._stop_slowest(self.comparison.folds)
 
     def _fit_split(self, split: int) -> None:
-        """Learners that obey come last in the first split: others leave before for whose folds there is no time, so that what they leave is known."""
+        """Fit one split. In the first, learners with a limit of their own run last: slow learners are stopped before,
+        and the time left is known.
+        """
         if split:
-            self._fit_some(sorted(self._going(), key=self._obeys, reverse=True), split)
+            self._fit_some(sorted(self._active(), key=self._has_own_limit, reverse=True), split)
             return
-        self._fit_some([rival for rival in self._going() if not self._obeys(rival)], split)
-        self._leave_out(self.comparison.folds - 1)
-        self._fit_some([rival for rival in self._going() if self._obeys(rival)], split)
+        self._fit_some([rival for rival in self._active() if not self._has_own_limit(rival)], split)
+        self._stop_slowest(self.comparison.folds - 1)
+        self._fit_some([rival for rival in self._active() if self._has_own_limit(rival)], split)
 
     def _fit_some(self, rivals: list[Rival], split: int) -> None:
         for rival, run in self._fits(rivals, split, self.comparison.splits[split]):
@@ -235,7 +241,7 @@ class Schedule:
     def _job(self, rival: Rival, split: int, rows: Split) -> tuple[Any, ...]:
         """Arguments of `one_run`."""
         k = self.comparison.rivals.index(rival)
-        if self._obeys(rival):
+        if self._has_own_limit(rival):
             folds_left = max(self.comparison.folds - split, 1)
             rival.time_limit = self._own_time_limit(rival, folds_left, folds_left if split else folds_left - 1)
         if self.on_start is not None and self.n_jobs == 1:
@@ -244,27 +250,29 @@ class Schedule:
         return k, split, rival.learner, comparison.problem, rows, comparison.seed, rival.time_limit, until
 
     def _own_time_limit(self, rival: Rival, folds_left: int, folds_of_others: int) -> float:
-        """Seconds that a learner is told to keep a fit within: its share of what the others leave, and no more than before.
+        """The time limit of a learner's next fit, in seconds: its share of the time that the others leave, at most the limit of its last fit.
 
         In steps of a factor of two, so that a few seconds more or less do not change what it learns.
         """
-        others = [x for x in self._going() if not self._obeys(x)]
-        free = self._seconds_left() - _MARGIN * folds_of_others * self._span(others)
-        share = free / folds_left / sum(map(self._obeys, self._going()))
+        others = [x for x in self._active() if not self._has_own_limit(x)]
+        free = self._seconds_left() - _MARGIN * folds_of_others * self._split_seconds(others)
+        share = free / folds_left / sum(map(self._has_own_limit, self._active()))
         share = share if self.fit_limit is None else min(share, self.fit_limit)
         most = rival.time_limit or rival.learner.seconds or _OWN_SHARE * share
         halvings = math.ceil(math.log2(max(most / max(_OWN_SHARE * share, _LEAST_OWN), 1.0)))
         return max(math.ldexp(most, -halvings), _LEAST_OWN)
 
     def _check_fit(self, rival: Rival, seconds: float, about: str = "") -> None:
-        """A learner leaves when a fit takes more than one may; when one has overrun the time limit, the others have some more, once."""
+        """Stop a learner whose fit takes longer than `fit_limit`. Once, where a fit has overrun the time limit, allow
+        the others some more time.
+        """
         if self.fit_limit is not None and seconds > self.fit_limit:
             rival.cut = f"{about}{_time(seconds)} for one fit; --fit-limit allows more"
         if self.limit is not None and not self.overrun and self._seconds_left() < 0:
-            self._leave([x for x in self.comparison.rivals if self._waits(x)])
+            self._stop_unbegun([x for x in self.comparison.rivals if self._awaits_first_fit(x)])
             self.overrun, self.end = True, perf_counter() + _GRACE * self.limit
 
-    def _leave(self, rivals: list[Rival]) -> None:
+    def _stop_unbegun(self, rivals: list[Rival]) -> None:
         for rival in rivals:
             rival.cut = "not begun before the time limit was over; --time-limit allows more"
 
@@ -273,57 +281,82 @@ class Schedule:
     def _seconds_left(self) -> float:
         return self.end - perf_counter()
 
-    def _going(self) -> list[Rival]:
-        """Learners that go on, cheapest first, and before that is known those that are thought to be cheap; those that obey are last."""
-        going = [rival for rival in self.comparison.rivals if rival.goes_on]
+    def _active(self) -> list[Rival]:
+        """Learners that are still fitted, cheapest first (as expected, before any fit), and those with a limit of their
+        own last.
+        """
+        active = [rival for rival in self.comparison.rivals if rival.goes_on]
         return sorted(
-            going,
-            key=lambda x: (self._obeys(x), x.cost(self.rows), not x.learner.baseline, x.learner.dear, x.learner.ours),
+            active,
+            key=lambda x: (
+                self._has_own_limit(x),
+                x.cost(self.rows),
+                not x.learner.baseline,
+                x.learner.slow,
+                x.learner.ours,
+            ),
         )
 
-    def _obeys(self, rival: Rival) -> bool:
-        """Whether the learner is told how long a fit may take."""
+    def _has_own_limit(self, rival: Rival) -> bool:
+        """Whether the learner has a time limit of its own, which the schedule sets."""
         return self.limit is not None and rival.learner.seconds is not None
 
-    def _planned(self, rival: Rival) -> float:
-        """Seconds of a fit. Learners that obey can be told to take less than they did, and before their first fit have half of the time."""
-        if not self._obeys(rival):
+    def _expected_seconds(self, rival: Rival) -> float:
+        """Expected seconds of a fit. A learner with a limit of its own can take half of its last time; before its first
+        fit, such learners share half of the time left.
+        """
+        if not self._has_own_limit(rival):
             return rival.cost(self.rows)
-        waiting = sum(self._waits(x) for x in self.comparison.rivals)
+        waiting = sum(self._awaits_first_fit(x) for x in self.comparison.rivals)
         half = max(self._seconds_left(), 0.0) / (2 * self.comparison.folds * max(waiting, 1))
-        return min(rival.learner.seconds or 0.0, half) if self._waits(rival) else _SHORTER * rival.cost(self.rows)
+        return (
+            min(rival.learner.seconds or 0.0, half)
+            if self._awaits_first_fit(rival)
+            else _SHORTER * rival.cost(self.rows)
+        )
 
-    def _waits(self, rival: Rival) -> bool:
-        """Whether a learner that obeys is still to have its first fit."""
-        return self._obeys(rival) and rival.goes_on and not rival.runs
+    def _awaits_first_fit(self, rival: Rival) -> bool:
+        """Whether a learner with a limit of its own has not had its first fit."""
+        return self._has_own_limit(rival) and rival.goes_on and not rival.runs
 
-    def _span(self, rivals: list[Rival]) -> float:
-        """Seconds of one split of these learners: processes share the sum, and none is shorter than the longest fit."""
-        seconds = [self._planned(rival) for rival in rivals]
+    def _split_seconds(self, rivals: list[Rival]) -> float:
+        """Expected seconds of one split of these learners: their sum divided among processes, at least the longest fit."""
+        seconds = [self._expected_seconds(rival) for rival in rivals]
         return max(sum(seconds) / self.processes, max(seconds, default=0.0))
 
-    # -- who leaves -----------------------------------------------------------------------------------------------------
+    # -- who is stopped -------------------------------------------------------------------------------------------------
 
-    def _has_room_for(self, split: int) -> bool:
-        """Whether a split is begun; in the first repeat the slowest learners leave before."""
-        self._leave_out(self.comparison.folds - split)
-        going = self._going()
-        return bool(going) and self._span(going) <= self._seconds_left()
+    def _has_time_for(self, split: int) -> bool:
+        """Whether there is time for a split, once the slowest learners are stopped in the first repeat."""
+        self._stop_slowest(self.comparison.folds - split)
+        active = self._active()
+        return bool(active) and self._split_seconds(active) <= self._seconds_left()
 
-    def _leave_out(self, folds_left: int) -> None:
-        """The slowest learners leave until the folds of the others fit into the time left; none where the cheapest has too little."""
+    def _stop_slowest(self, folds_left: int) -> None:
+        """Stop the slowest learners until the folds of the others fit into the time left; none where even the cheapest
+        does not fit.
+        """
         if folds_left <= 0:
             return
-        going = sorted(self._going(), key=lambda rival: (not self._waits(rival), self._planned(rival)))
-        seconds_left, spans = self._seconds_left(), [folds_left * self._span(going[:n]) for n in range(len(going) + 1)]
+        active = sorted(
+            self._active(), key=lambda rival: (not self._awaits_first_fit(rival), self._expected_seconds(rival))
+        )
+        seconds_left, spans = (
+            self._seconds_left(),
+            [folds_left * self._split_seconds(active[:n]) for n in range(len(active) + 1)],
+        )
         fitting = [n for n in range(1, len(spans)) if spans[n] <= seconds_left]
-        for n in range(max(fitting, default=len(going)), len(going)):
-            self._cut(going[n], folds_left, max(seconds_left - spans[n], 0.0), spans[n + 1])
+        for n in range(max(fitting, default=len(active)), len(active)):
+            self._stop(active[n], folds_left, max(seconds_left - spans[n], 0.0), spans[n + 1])
 
-    def _cut(self, rival: Rival, folds_left: int, free: float, needed: float) -> None:
-        """A learner leaves, with what its folds need, what is free for them, and the limit under which they fit with those before it."""
-        folds, cost = self.comparison.folds, self._planned(rival)
-        halves = 2 if any(map(self._obeys, self._going())) else 1  # a learner that obeys takes half of the time
+    def _stop(self, rival: Rival, folds_left: int, free: float, needed: float) -> None:
+        """Stop a learner, and say what its folds need, how much time is free, and with which limit they fit beside the
+        cheaper learners.
+        """
+        folds, cost = self.comparison.folds, self._expected_seconds(rival)
+        halves = (
+            2 if any(map(self._has_own_limit, self._active())) else 1
+        )  # a learner with a limit of its own takes half of the time
         rival.enough = math.ceil(_MARGIN * halves * (perf_counter() - self.started + needed))
         others = f"the other {folds_left} of {folds}" if rival.runs else f"its {folds_left}"
         begin, keeps = ("", "keeps") if rival.runs else ("about ", "may keep")

@@ -30,7 +30,9 @@ _PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 
 class Output(NamedTuple):
-    """A file that a command is asked to write: the option that names it, the path, and the endings that it may have; none is any but a table's."""
+    """A file that a command is asked to write: the option that names it, the path, and the endings that it may have;
+    none is any but a table's.
+    """
 
     option: str
     path: str | None
@@ -107,7 +109,9 @@ def _ending(path: str) -> str:
 
 
 def _same_file(output: str, path: str) -> bool:
-    """Whether both are one file, through links of any kind; of a file that is not there yet, whether both are one place."""
+    """Whether both are one file, through links of any kind; of a file that is not there yet, whether both are one
+    place.
+    """
     try:
         there = os.fstat(sys.stdin.fileno()) if path == "-" else os.stat(path)
         return os.path.isfile(output) and os.path.samestat(os.stat(output), there)
@@ -179,7 +183,9 @@ TABLES = (*_TEXT, *(text + packer for text in _TEXT for packer in _PACKERS), *_B
 
 
 def write_frame(frame: pd.DataFrame, path: str) -> None:
-    """Write a table in the format of the ending, one of `TABLES`; to a pipe or a device CSV. A killed run leaves what was there before."""
+    """Write a table in the format of the ending, one of `TABLES`; to a pipe or a device CSV. A killed run leaves what
+    was there before.
+    """
     ending = ".csv" if _written_to(path) else _ending(path)
     try:
         content = _content(frame, ending)
