@@ -276,7 +276,14 @@ def test_options_that_are_wrong_are_named(options, error, message):
         compare(PLAIN, **options)
 
 
-DATES = PLAIN.assign(day=pd.date_range("2026-01-01", periods=len(PLAIN)), gone=NAN)
+DATES = PLAIN.assign(
+    day=pd.date_range("2026-01-01", periods=len(PLAIN)), gone=NAN, pair=[f"p{k // 4}" for k in range(len(PLAIN))]
+)
+
+
+def test_splits_in_time_order_are_not_said_to_lack_rows_of_a_class():
+    result = compare(PLAIN.assign(day=np.arange(len(PLAIN))), "y", time="day", learner="no columns", folds=3)
+    assert not [line for line in result.caveats if "stratified" in line]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +293,11 @@ DATES = PLAIN.assign(day=pd.date_range("2026-01-01", periods=len(PLAIN)), gone=N
         ({"target": "day"}, "Predict a number of days instead, or choose another with `target`."),
         ({"target": "gone"}, "is missing in every row. Choose another with `target`."),
         ({"target": "y", "learner": "nobody"}, "learner='nobody': no learner of this name is here."),
-        ({"target": "y", "folds": 30}, "are too few for 30 folds. Lower `folds`, or bring more rows."),
+        (
+            {"target": "y", "folds": 30},
+            "are too few for 30 folds of at least two each. Lower `folds`, or bring more rows.",
+        ),
+        ({"target": "y", "groups": "pair", "folds": 9}, "Lower `folds`, or bring more groups."),
         ({"target": "y", "max_rows": 3, "folds": 2}, "`max_rows` must be at least 4 for 2 folds"),
         ({"target": "y", "groups": "y", "time": "a"}, "groups='y' and time='a' ask for two kinds of folds."),
     ],

@@ -258,7 +258,8 @@ class Comparison:
         if self.problem.task != "classification":
             return []
         rare = "The rarest class has fewer rows than there are folds, so the folds are not stratified."
-        return [*([] if self.stratified else [rare]), *self._never_predicted(scores)]
+        by_class = self.stratified or self.problem.time is not None
+        return [*([] if by_class else [rare]), *self._never_predicted(scores)]
 
     def _never_predicted(self, scores: list[Score]) -> list[str]:
         if not scores or not scores[0].ended or scores[0].learner.baseline:

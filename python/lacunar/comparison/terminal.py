@@ -192,8 +192,12 @@ def run(
     different = n - repeats_in(problem.units)
     if different < 2 * folds:
         what = f"{n} rows" if different == n else f"{n} rows, {different} of them different,"
+        units = "rows" if problem.groups is None else "groups"
         what = what if problem.groups is None else f"{different} groups"
-        raise UserError(f"{problem.source}: {what} are too few for {folds} folds. Lower --folds, or bring more rows.")
+        raise UserError(
+            f"{problem.source}: {what} are too few for {folds} folds of at least two each. "
+            f"Lower --folds, or bring more {units}."
+        )
     if max_rows and max_rows < 2 * folds:
         raise UserError(f"--max-rows must be at least {2 * folds} for {folds} folds, or 0 for all; got {max_rows}.", 2)
     seconds = None if time_limit is None else time_limit / (2 * folds)  # a fit of the one learner keeps within it
