@@ -76,6 +76,13 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(what, tmp_path, monkey
     assert contents(path) == whole
 
 
+@pytest.mark.parametrize("what", ["model", "table"])
+def test_a_folder_that_is_not_there_is_named(what, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such folder; make it first: '.*there'$"):
+        saves()[what](tmp_path / "there" / "file")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(os.name == "nt", reason="folders cannot be forced to the disk there")
 def test_bytes_are_on_the_disk_before_their_name(tmp_path, monkeypatch):
     """A power cut keeps what was forced to the disk; a name that came first would point to nothing."""

@@ -94,6 +94,8 @@ def replace_file(target: Path, write: Callable[[BinaryIO], object]) -> None:
             write(stream)
         return
     place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder; make it first", os.fspath(place.parent))
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as stream:
