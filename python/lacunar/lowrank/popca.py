@@ -50,6 +50,7 @@ from lacunar.lowrank.moments import (
 from lacunar.lowrank.parts import Counts, FileParts, InMemory, RowParts, adopt_columns, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
+from lacunar.observed.cells import counted
 from lacunar.observed.columns import column_spread, scales_of, standardised
 from lacunar.observed.rules import COUNT, Number, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
@@ -829,7 +830,7 @@ def warn_unseen(n: NDArray[np.float64]) -> None:
 
 
 def _unseen(lost: NDArray[np.int64]) -> str:
-    return f"X has {len(lost)} columns without an observed entry, the first is column {lost[0]}"
+    return f"X has {counted(len(lost), 'column')} without an observed entry, the first is column {lost[0]}"
 
 
 def check_alike(one: Any, other: Any) -> None:

@@ -95,7 +95,7 @@ class MissingnessReport:
     def __str__(self) -> str:
         lines = [
             f"Little's test of MCAR: d2 = {self.statistic:.4g}, df = {self.df}, p = {self.p_value:.3g} "
-            f"({self.n_patterns} patterns)",
+            f"({counted(self.n_patterns, 'pattern')})",
             f"{'column':<20} missing   AUC (p)          "
             + ("excess (p)       change at +1 sd" if self.sensitivity is not None else ""),
         ]
