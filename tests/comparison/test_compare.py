@@ -300,6 +300,17 @@ def test_all_columns_are_ranked_where_there_is_time():
     assert ranked["column"][int(np.argmax(ranked["value"]))] == "c63"
 
 
+def test_importance_asks_the_model_of_the_first_split():
+    """Of a learner of this package, whose fit may take seconds; of others it is fitted again."""
+    problem, others = wide(6).problem, replace(TREE, ours=False)
+    fitted_again = importance(evaluate(problem, [others], folds=3, repeats=1))
+    found = evaluate(problem, [TREE], folds=3, repeats=1)
+    found.rivals[0].learner = replace(TREE, make=None)
+    for name, column in importance(found).items():
+        np.testing.assert_array_equal(column, fitted_again[name])
+    assert [run.model is not None for run in found.rivals[0].runs] == [True, False, False]
+
+
 def test_rows_that_a_change_leaves_as_they_were_are_not_predicted_again(monkeypatch):
     fitted_losses, rows = report._fitted_losses, []
 

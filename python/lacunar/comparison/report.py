@@ -406,12 +406,14 @@ class _ChangeableFrame:
 def _fitted_losses(
     comparison: Comparison, train: NDArray[np.intp]
 ) -> Callable[[pd.DataFrame, NDArray[Any]], NDArray[np.float64]]:
-    """Losses of rows by the best learner, fitted to the training rows of a split."""
+    """Losses of rows by the best learner, fitted to the training rows of the first split."""
     problem, learner = comparison.problem, comparison.learners[comparison.best]
     rows = problem.frame.iloc if learner.frames else problem.X
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = learner.make(comparison.seed).fit(rows[train], problem.y[train])
+    model = next((run.model for run in comparison.rivals[comparison.best].done if run.split == 0), None)
+    if model is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = learner.make(comparison.seed).fit(rows[train], problem.y[train])
 
     def losses(frame: pd.DataFrame, y: NDArray[Any]) -> NDArray[np.float64]:
         with warnings.catch_warnings():

@@ -40,6 +40,7 @@ class Run:
     error: str = ""
     wall_seconds: float = 0.0  # of all that, on a machine that may be busy
     shortened: str = ""  # what a learner with a time limit of its own says that it cost
+    model: Any = None  # on the first split, where the learner is of this package: the report asks it for importance
 
 
 @dataclass(eq=False)
@@ -148,7 +149,8 @@ def one_run(
             return Run(k, s, test, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
     unconverged = any(issubclass(w.category, ConvergenceWarning) for w in caught)
     return Run(
-        k, s, test, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun, _shortened(model)
+        k, s, test, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun, _shortened(model),
+        model if s == 0 and learner.ours else None,
     )  # fmt: skip
 
 
