@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from lacunar import LacunarClassifier, LacunarRegressor, Observed
+from lacunar.encode import TableEncoder
 from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import (
@@ -168,6 +169,55 @@ def test_text_in_arrays_reaches_the_estimator(kind):
     labels = np.where(y > 0, "high", "low")
     sets = MaskConformalClassifier(LacunarClassifier(members=["logistic"], cv=2), cv=2).fit(forms[kind], labels)
     assert np.mean(sets.predict(forms[kind]) == labels) > 0.9
+
+
+@pytest.mark.parametrize("options", [{}, {"masks": "any"}, {"method": "cv+"}])
+@pytest.mark.filterwarnings("error")
+def test_the_default_makes_numbers_of_text(options, tmp_path):
+    frame, y = mixed_frame(pytest.importorskip("pandas"))
+    model = MaskConformalRegressor(**options).fit(frame, y)
+    bands = model.predict_interval(frame)
+    assert np.mean((bands[:, 0] <= y) & (y <= bands[:, 1])) > 0.85
+    assert (bands[:, 1] - bands[:, 0]).mean() < 0.6  # of those that read no text it is more than 1.6
+    numbers = TableEncoder().fit(frame).transform(frame)
+    if "masks" not in options:  # whose copies hide cells of text whole
+        np.testing.assert_array_equal(
+            MaskConformalRegressor(**options).fit(numbers, y).predict_interval(numbers), bands
+        )
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(frame), bands)
+    cells = frame.to_numpy(dtype=object)
+    np.testing.assert_array_equal(model.fit(cells, y).predict_interval(cells), bands)
+
+
+@pytest.mark.filterwarnings("error")
+def test_sets_of_the_default_make_numbers_of_text(tmp_path):
+    frame, y = mixed_frame(pytest.importorskip("pandas"))
+    model = MaskConformalClassifier().fit(frame, y > 0.5)
+    sets = model.predict_set(frame)
+    assert sets[np.arange(60), (y > 0.5).astype(int)].mean() > 0.85
+    assert sets.sum(axis=1).mean() < 1.3
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_set(frame), sets)
+
+
+def test_the_default_says_what_it_reads_of_new_levels():
+    frame, y = mixed_frame(pytest.importorskip("pandas"))
+    model = MaskConformalRegressor().fit(frame, y)
+    with pytest.warns(UserWarning, match="categories that fit never saw: 'w' in 1 cell of column 'k'"):
+        model.predict_interval(frame[:3].assign(k=["u", "w", "v"]))
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "cv+"}, {"estimator": HistGradientBoostingRegressor()}])
+@pytest.mark.parametrize("row", [3, 58])
+def test_an_entry_far_from_a_fold_is_named_by_its_row(options, row):
+    """A fold that leaves the entry out has no standard deviation as large."""
+    X, y = world(n=60)
+    X[row, 2] = 1e160
+    with pytest.raises(ValueError, match=f"got 1e\\+160 in row {row}, column 2"):
+        MaskConformalRegressor(**options).fit(X, y)
+    with pytest.raises(ValueError, match=f"got 1e\\+160 in row {row}, column 2"):
+        MaskConformalClassifier().fit(X, y > 0)
 
 
 def test_text_in_arrays_stays_text_whatever_comes_with_it():

@@ -55,6 +55,7 @@ from lacunar.uncertainty.masks import (
     fit_with_groups,
     group_folds,
     readable_rows,
+    rows_of,
     with_copies,
 )
 from lacunar.uncertainty.power import TargetPower
@@ -143,7 +144,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         With `fit` and `predict`, taking missing values. None chooses from 100 rows on, by interval
         scores out of fold, among `GaussianRegressor`, gradient boosting of what it leaves, averaged
         over draws of missing entries, and both on a power-transformed target; of fewer rows, and
-        for "cv+", it is `GaussianRegressor`.
+        for "cv+", it is `GaussianRegressor`. These read text, categories and dates as the numbers
+        that `lacunar.encode.TableEncoder` makes of them, and those are counted as entries.
     level : float, default=0.9
         Coverage asked for.
     masks : {"natural", "any"}, default="natural"
@@ -182,7 +184,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
     gaussians_ : list of GaussianRegressor
         The same of the folds, for "cv+".
     encoder_ : TableEncoder or None
-        Makes numbers of the columns of a frame for it.
+        Makes numbers of the columns of a frame for it, or for the default.
     scores_ : ConformalScores
         Of rows and of copies, in arrays of shape (N,): `scores_`, residuals out of fold over their
         scales; `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy.
@@ -283,7 +285,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-            A frame with columns that are not numbers goes to the estimator as it is.
+            A frame with columns that are not numbers goes to a given estimator as it is.
         y : array-like of shape (n,)
         groups : array-like of shape (n,), default=None
             To which person, place or batch a row belongs, as numbers or text: folds leave out whole
@@ -311,9 +313,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         fold = group_folds(groups, len(target), cv, rng)
         self.encoder_ = encoder_of(rows)
         self.least_target_ = float(target.min())
-        training = TrainingRows(rows, target, fold, groups, weights)
         own = self.method != "refit" or (self.estimator is not None and not self._learns_scale(self.estimator))
-        tables = [rows] if own else with_copies(rows, rng)
+        tables = [self._as_read(table, Remarks()) for table in ([rows] if own else with_copies(rows, rng))]
+        training = TrainingRows(tables[0], target, fold, groups, weights)
         best, means = None, {}
         for name, base in self._bases(training):
             one = copy(self)
@@ -324,7 +326,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
                 best = candidate
         assert best is not None
         fitted = best.fitted
-        if not own and len(target) >= FEWEST_BY_COLUMNS and rows.shape[1] <= MOST_BY_COLUMNS:
+        if not own and len(target) >= FEWEST_BY_COLUMNS and tables[0].shape[1] <= MOST_BY_COLUMNS:
             one = copy(fitted)
             scores = one._fit_by_columns(best.predicted, training)
             means[f"{best.name}, noise by columns"] = float(scores[: len(target)].mean())
@@ -368,7 +370,9 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         for k, (model, gaussian) in enumerate(pairs):
             outside = np.flatnonzero(fold == k)
             for t, table in enumerate(tables):
-                mean[t, outside], std[t, outside] = self._mean_and_std(_safe_indexing(table, outside), model, gaussian)
+                part = _safe_indexing(table, outside)
+                with rows_of(table, fold != k):
+                    mean[t, outside], std[t, outside] = self._mean_and_std(part, model, gaussian)
             if self.method == "cv+":
                 self.estimators_.append(model)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
@@ -421,7 +425,15 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
 
     def _numbers(self, rows: Any) -> Floats:
         """Rows as numbers with NaN (m, columns); what is to be said of the rows, the model says."""
-        return as_numbers(rows, self.encoder_, Remarks())
+        return as_numbers(rows, None if isinstance(rows, np.ndarray) else self.encoder_, Remarks())
+
+    def _as_read(self, rows: Any, remarks: Remarks | None = None) -> Any:
+        """Rows as the estimator reads them: the bases of the default read numbers."""
+        encoded = self.estimator is None and self.encoder_ is not None
+        return as_numbers(rows, self.encoder_, remarks) if encoded else rows
+
+    def _rows(self, X: Any) -> Any:
+        return self._as_read(readable_rows(self, X, reset=False))
 
     def _standard(self, mean: Floats, std: Floats) -> tuple[Floats, Floats]:
         """Predictions in their own standard deviations, and variances, as `deviation_` takes them."""
@@ -458,8 +470,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         check_is_fitted(self, "estimator_")
         power = self.power_
         if power is None:
-            return np.asarray(super().predict(X))
-        mean, sigma = self._mean_and_sigma(readable_rows(self, X, reset=False))
+            return np.asarray(self.estimator_.predict(self._rows(X)))
+        mean, sigma = self._mean_and_sigma(self._rows(X))
         scores = np.sort(self.scores_.scores_[~self.scores_.copied_])
         total = np.zeros(len(mean))
         for place in evenly(len(scores), _MEAN_OVER):
@@ -525,10 +537,15 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         """Scores of rows as they came, copies not counted."""
         return int((~self.scores_.copied_).sum())
 
+    def _trial_rows(self) -> list[Any]:
+        """Tables of one row that the estimator, or what makes numbers for it, reads."""
+        encoder = vars(self).get("encoder_") if self.estimator is None else None
+        return super()._trial_rows() if encoder is None else self._as_frames(encoder._trial_rows())
+
     def _ends(self, X: Any, likelihood_ratio: Any) -> End:
         """Ends of the intervals of rows, as a function of level, tail of the scores and side."""
         check_is_fitted(self, "estimator_")
-        rows = readable_rows(self, X, reset=False)
+        rows = self._rows(X)
         n_missing = count_missing(rows)
         own = self._own_ratios(likelihood_ratio, len(n_missing))
         if self.method == "cv+":

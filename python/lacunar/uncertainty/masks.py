@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from lacunar._log import warn_user
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
+from lacunar.observed.columns import fit_columns, scale_columns
 from lacunar.observed.door import TakesMissing, as_array, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.numbers import as_frame, numbers_of
@@ -147,6 +149,18 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Ints | None) -> Any:
     )
 
 
+@contextmanager
+def rows_of(table: Any, inside: Bools) -> Iterator[None]:
+    """Errors about an entry far from those of the rows inside (n,) name its row in the table, not in what a fold leaves out."""
+    try:
+        yield
+    except ValueError:
+        if isinstance(table, np.ndarray):
+            X = Observed.from_dense(table)
+            scale_columns(X, fit_columns(X[inside], np.ones(int(inside.sum())), standardize=True))
+        raise
+
+
 def group_folds(groups: Ints | None, n: int, n_folds: int, rng: np.random.Generator) -> Ints:
     """The fold (n,) in which each of n rows is left out, drawn. Groups stay whole: the largest goes first, each into the
     smallest fold.
@@ -249,7 +263,10 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):
         """Tables of one row that the estimator reads. Text comes to this class in frames only, so they are frames."""
         if "estimator_" not in vars(self):
             return []
-        return [_as_frame(rows, getattr(self, "feature_names_in_", None)) for rows in trial_rows(self.estimator_)]
+        return self._as_frames(trial_rows(self.estimator_))
+
+    def _as_frames(self, tables: list[Any]) -> list[Any]:
+        return [_as_frame(rows, getattr(self, "feature_names_in_", None)) for rows in tables]
 
 
 def _as_frame(rows: Any, names: NDArray[Any] | None) -> Any:

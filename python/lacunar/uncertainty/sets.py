@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
+from lacunar.encode import TableEncoder
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import ScoreMixin, check_classes, read_groups, read_target, require_y
 from lacunar.observed.rules import LABELS, Rule
@@ -22,9 +24,11 @@ from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level, wa
 from lacunar.uncertainty.masks import (
     MaskConformal,
     count_missing,
+    encoder_of,
     fit_with_groups,
     group_folds,
     readable_rows,
+    rows_of,
     with_copies,
 )
 
@@ -40,7 +44,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
     ----------
     estimator : estimator or None, default=None
         With `fit`, `predict` and `predict_proba`, taking missing values. None is
-        `KarmaClassifier()`.
+        `KarmaClassifier()`, which reads text, categories and dates as the numbers that
+        `lacunar.encode.TableEncoder` makes of them.
     level : float, default=0.9
         Coverage asked for.
     condition : {"missing", "class", "auto"}, default="missing"
@@ -164,20 +169,21 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
         groups = read_groups(groups, len(target), np.arange(len(target)))
         weights = self._read_ratios(likelihood_ratio, len(target))
         rng = generator(fixed_seed(self.random_state))
-        model = KarmaClassifier() if self.estimator is None else self.estimator
+        model = _default_of(rows) if self.estimator is None else self.estimator
         self.estimator_ = fit_with_groups(clone(model), rows, target, groups)
         tables = with_copies(rows, rng)
         scores = np.empty((len(tables), len(target)))
         splits = self._folds(y_encoded, groups, rng)
         for outside in splits:
-            inside = np.setdiff1d(np.arange(len(target)), outside)
+            inside = ~np.isin(np.arange(len(target)), outside)
             one = fit_with_groups(
                 clone(model), _safe_indexing(rows, inside), target[inside], None if groups is None else groups[inside]
             )
             at = np.searchsorted(one.classes_, target[outside])
             known = one.classes_[np.minimum(at, len(one.classes_) - 1)] == target[outside]
             for t, table in enumerate(tables):
-                proba = one.predict_proba(_safe_indexing(table, outside))
+                with rows_of(table, inside):
+                    proba = one.predict_proba(_safe_indexing(table, outside))
                 own = proba[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
         self.scores_ = self._scores_of(scores.ravel(), tables, weights, np.tile(y_encoded, len(tables)))
@@ -242,3 +248,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
         if self.condition == "missing":
             return self.scores_.near(n_missing, level, own=own)[:, None]
         return self.scores_.conditional(self.condition, n_missing, level, len(self.classes_), own)
+
+
+def _default_of(rows: Any) -> Any:
+    """The estimator of rows that bring none: they may hold columns that are no numbers."""
+    return KarmaClassifier() if encoder_of(rows) is None else make_pipeline(TableEncoder(), KarmaClassifier())
