@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference.imputing import least_squares, multinomial_mode, nearest_rows, odds_log_likelihood
+from reference.imputing import donor_of_few, least_squares, multinomial_mode, nearest_rows, odds_log_likelihood
 
 from lacunar._random import generator
 from lacunar.impute import models
@@ -39,13 +39,21 @@ def test_donors_are_the_nearest(n):
 
 
 def test_far_donors_give_way_to_the_nearest():
-    """At the end of the fits, where five would all lie on one side, only those count that are near, and always one."""
-    fits, targets, reach = np.array([0.0, 0.1, 0.15, 0.2, 0.9, 2.0]), np.array([0.12, 0.8, 2.5, -1.0, 1.45]), 0.2
-    seen = [models.nearest(fits, targets, 5, reach, generator(s)) for s in range(60)]
-    near = [{0, 1, 2, 3}, {4}, {5}, {0}, {4, 5}]
-    for j, wanted in enumerate(near[:-1]):
-        assert {int(picks[j]) for picks in seen} == wanted
-    assert {int(picks[4]) for picks in seen} <= near[4]
+    """Where five would not all be near, draws come from those of a bootstrap that are, as often as its slow twin says."""
+    fits, targets, reach = np.array([0.0, 0.1, 0.15, 0.2, 0.9, 2.0]), np.array([0.12, 0.8, 2.5, -1.0, 1.44]), 0.2
+    picks = np.array([models.nearest(fits, targets, 5, reach, generator(s)) for s in range(4000)])
+    rng = generator(4000)
+    for j, target in enumerate(targets):
+        slow = [donor_of_few(fits, target, 5, reach, rng) for _ in range(4000)]
+        np.testing.assert_allclose(np.bincount(picks[:, j], minlength=6), np.bincount(slow, minlength=6), atol=200)
+
+
+def test_near_donors_are_all_of_the_rows():
+    """Where five are near, draws come from them alone: no bootstrap adds to what the drawn parameters say."""
+    fits, targets = np.r_[np.linspace(-1, 1, 41), 9.0], np.array([0.02, 8.0])
+    picks = np.array([models.nearest(fits, targets, 5, 0.2, generator(s)) for s in range(300)])
+    assert set(picks[:, 0].tolist()) == nearest_rows(fits, 0.02, 5)
+    assert set(picks[:, 1].tolist()) > {41}
 
 
 def test_few_donors_do_not_draw_towards_the_middle():

@@ -17,6 +17,13 @@ def nearest_rows(fits, target, k):
     return set(np.argsort(np.abs(fits - target), kind="stable")[:k].tolist())
 
 
+def donor_of_few(fits, target, k, reach, rng):
+    """Of a bootstrap of the positions, one of the k nearest that are within reach, or the nearest."""
+    sample = rng.integers(len(fits), size=len(fits))
+    near = sorted(sample, key=lambda i: abs(fits[i] - target))[:k]
+    return rng.choice([i for i in near if abs(fits[i] - target) <= reach] or near[:1])
+
+
 def log_posterior(theta, X, places, k, precision, intercept):
     """Multinomial logistic with a normal prior, level 0 without coefficients."""
     coef = np.vstack([np.zeros(X.shape[1]), theta.reshape(k - 1, -1)])

@@ -71,26 +71,43 @@ def fit_line(gram: Floats, target: int, unused: Ints, n_rows: int, ridge: float,
 
 
 def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.Generator) -> Ints:
-    """For each target one of the k positions whose fits are nearest, drawn at random among those within `reach`, if any is.
+    """For each target one of the k positions whose fits are nearest, drawn at random.
 
-    In ascending order they are one window, which moves on from fit i while it is further than fit i + k: while their sum is below
-    twice the target, and these sums ascend. Equal fits are in random order, not in that of rows, so that none is preferred.
-    O((n + m k) log n).
+    Where some of the k are further than `reach`, donors are few, and draws that all took the same ones would not tell how uncertain
+    they are: these targets draw from a bootstrap of the positions, and only from those within `reach`, or the nearest.
+    Equal fits are in random order, not in that of rows, so that none is preferred. O((n + m k) log n).
     """
     k, order = min(k, len(fits)), np.argsort(fits)
     ascending = fits[order]
     if (ascending[1:] == ascending[:-1]).any():
         order = rng.permutation(len(fits))
         order = order[np.argsort(fits[order], kind="stable")]
-    low = np.searchsorted(ascending[:-k] + ascending[k:], 2 * targets)
-    count: Any = k
+    low = _first_of_nearest(ascending, targets, k)
+    picks = order[low + (rng.random(len(targets)) * k).astype(np.intp)]
     far = (np.maximum(targets - ascending[low], ascending[low + k - 1] - targets) > reach).nonzero()[0]
     if far.size:
-        distances = np.abs(ascending[low[far, None] + np.arange(k)] - targets[far, None])
-        near = distances <= np.maximum(distances.min(axis=1), reach)[:, None]
-        count = np.full(len(targets), k)
-        low[far], count[far] = low[far] + near.argmax(axis=1), near.sum(axis=1)  # they are neighbours
-    return np.asarray(order[low + (rng.random(len(targets)) * count).astype(np.intp)])
+        times = np.bincount(rng.integers(len(fits), size=len(fits)), minlength=len(fits))
+        again = np.repeat(order, times[order])
+        picks[far] = again[_within_reach(fits[again], targets[far], k, reach, rng)]
+    return np.asarray(picks)
+
+
+def _first_of_nearest(ascending: Floats, targets: Floats, k: int) -> Ints:
+    """Where the k values nearest to each target begin.
+
+    They are one window, which moves on from value i while it is further than value i + k: while their sum is below twice the target,
+    and these sums ascend.
+    """
+    return np.searchsorted(ascending[:-k] + ascending[k:], 2 * targets)
+
+
+def _within_reach(ascending: Floats, targets: Floats, k: int, reach: float, rng: np.random.Generator) -> Ints:
+    """For each target one place of the k nearest values, drawn at random among those within `reach`, or the nearest."""
+    low = _first_of_nearest(ascending, targets, k)
+    distances = np.abs(ascending[low[:, None] + np.arange(k)] - targets[:, None])
+    near = distances <= np.maximum(distances.min(axis=1), reach)[:, None]
+    first, count = low + near.argmax(axis=1), near.sum(axis=1)  # they are neighbours
+    return np.asarray(first + (rng.random(len(targets)) * count).astype(np.intp))
 
 
 # -- levels -------------------------------------------------------------------------------------------------------------------

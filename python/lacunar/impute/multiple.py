@@ -69,7 +69,8 @@ class MultipleImputer(AnyTable, BaseEstimator):
     n_donors : int, default=5
         Rows from which matching draws, at most: predictions further off than a fifth of the
         standard deviation of the residuals are left out, but for the nearest. Without that, draws
-        at the ends of the range lie nearer to the mean, and coefficients nearer to 0.
+        at the ends of the range lie nearer to the mean, and coefficients nearer to 0. Where fewer
+        rows are that near, they are those of a bootstrap of the rows, a new one for every draw.
     ridge : float, default=1e-5
         Added to the diagonal of least squares, as a share of it.
     predictors : dict, default=None
