@@ -170,14 +170,14 @@ def fit_multinomial(X: Floats, hot: Floats, weight: Floats | None, state: Newton
         if factor is None or far > _FAR:
             every = max(n // _SKETCH, 1) if is_first or far > _FAR else 1
             factor = state.keep(factor_of(_curvature(X, chances, weight, prior, every)), is_rough=every > 1)
-        step = lapack.dpotrs(factor, slope, lower=1)[0]
-        move = step.reshape(k, p) @ X.T
+        step = lapack.dpotrs(factor, slope, lower=1)[0].reshape(k, p)
+        if slope @ step.ravel() < _CLOSE * k * p:
+            coef = coef + step
+            break
+        move = step @ X.T
         far = float(np.sqrt(np.mean(move * move)))
         length = min(1.0, _LONGEST / max(float(move.max()), -float(move.min()), _TINY))
-        coef = coef + length * step.reshape(k, p)
-        if slope @ step < _CLOSE * k * p:
-            break
-        scores += length * move
+        coef, scores = coef + length * step, scores + length * move
     state.parameters = coef.ravel()
     assert factor is not None
     return np.asarray(coef + draw_around(factor, rng).reshape(k, p))

@@ -263,7 +263,7 @@ class MultipleImputer(AnyTable, BaseEstimator):
         choose_predictors(plan, observed, allowed_predictors(plan, self.columns_, wishes))
         self.seeds_ = generator(fixed_seed(self.random_state)).integers(2**31 - 1, size=self.n_imputations)
         self._keep(plan, values, self._run(plan, observed))
-        self.rows_, self._training = _digest(values), _copied(table)
+        self.rows_, self._training = _digest(values), (_copied(table), _missing_rows(values))
         self._warn(plan, observed, values)
         return self
 
@@ -369,7 +369,7 @@ class MultipleImputer(AnyTable, BaseEstimator):
                     "X must be the training table where the model was loaded from a file, which does not hold it; got None. Pass the table: "
                     "its draws are those of fit."
                 )
-            return self._training_draws(self._training, shifts)
+            return self._training_draws(*self._training, shifts)
         table = read_table(self, X, reset=False)
         values = table.values(self.columns_)
         if self.analysis is not None and _digest(values) != self.rows_:
@@ -378,11 +378,10 @@ class MultipleImputer(AnyTable, BaseEstimator):
                 "None, or fit without analysis."
             )
         if _digest(values) == self.rows_:
-            return self._training_draws(table, shifts)
+            return self._training_draws(table, _missing_rows(values), shifts)
         return self._new_draws(table, values, shifts)
 
-    def _training_draws(self, table: Table, shifts: Mapping[int, float]) -> Iterator[Any]:
-        missing = [np.flatnonzero(v.missing) for v in table.values(self.columns_)]
+    def _training_draws(self, table: Table, missing: list[Ints], shifts: Mapping[int, float]) -> Iterator[Any]:
         for k in range(len(self.seeds_)):
             drawn = {j: part[k] for j, part in enumerate(self.imputed_) if part is not None}
             yield table.filled(self._shown(drawn, missing, shifts), self.columns_)
@@ -419,7 +418,7 @@ class MultipleImputer(AnyTable, BaseEstimator):
 
     def _new_draws(self, table: Table, values: list[Values], shifts: Mapping[int, float]) -> Iterator[Any]:
         plan, observed = self._plan(values, self._wishes(), None)
-        missing = [np.flatnonzero(v.missing) for v in values]
+        missing = _missing_rows(values)
         shown = {t.place: values[t.place].missing[t.missing] for t in plan.targets}
         constants = {j: constant for j, (_, constant) in constant_cells(self.learned_, values).items()}
         for k, seed in enumerate(self.seeds_):
@@ -497,6 +496,11 @@ def _weights(weight: Any, n: int) -> Floats | None:
         )
     check_sum_of_weights(numbers)
     return np.asarray(numbers / numbers.mean())
+
+
+def _missing_rows(values: list[Values]) -> list[Ints]:
+    """Rows where each column is missing."""
+    return [np.flatnonzero(v.missing) for v in values]
 
 
 def _digest(values: list[Values]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar._log import warn_user
-from lacunar._typing import Bools, Floats
+from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import TableEncoder, objects
 from lacunar.observed import Observed
 from lacunar.observed.cells import cut, label_of, listed, plain_cells
@@ -287,19 +287,27 @@ def _values_of(column: Column, cells: NDArray[Any], unseen: dict[str, str]) -> V
         return Values(np.full(len(cells), np.nan), missing)
     if column.is_number:
         return _number_values(column, cells)
-    labels = [label_of(cell) for cell in _as_objects(column, cells)]
+    distinct, which = _distinct(_as_objects(column, cells))
+    labels = [label_of(cell) for cell in distinct]
     places = {label_of(level): float(k) for k, level in enumerate(column.levels)}
-    numbers = np.array([places.get(label, np.nan) for label in labels])
-    missing = np.array([label == "" for label in labels])
+    numbers = np.array([places.get(label, np.nan) for label in labels])[which]
+    missing = np.array([label == "" for label in labels], dtype=bool)[which]
     odd = np.flatnonzero(np.isnan(numbers) & ~missing)
     if odd.size and column.kind == "boolean":
         _refuse_kind(column, cells, int(odd[0]))
     if odd.size:
-        unseen[column.name] = labels[odd[0]]
+        unseen[column.name] = labels[which[odd[0]]]
     return Values(numbers, missing)
 
 
-def _as_objects(column: Column, cells: NDArray[Any]) -> Iterable[Any]:
+def _distinct(cells: list[Any]) -> tuple[list[Any], Ints]:
+    """Cells that differ by type or by value, and which of them each cell is."""
+    keys = list(zip(map(type, cells), cells, strict=True))
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return [cell for _, cell in places], np.array([places[key] for key in keys], dtype=np.intp)
+
+
+def _as_objects(column: Column, cells: NDArray[Any]) -> list[Any]:
     """Cells of a column of levels; numbers 0 and 1 for booleans."""
     if column.kind == "boolean" and cells.dtype.kind == "f":
         return [None if cell != cell else bool(cell) if cell in (0, 1) else cell for cell in cells.tolist()]
