@@ -5,10 +5,11 @@ import time
 import numpy as np
 import pytest
 from reference.selection import form_gram, held_out, landmark_held_out, radial_gram
+from scipy.linalg import lapack
 
 from lacunar._cuts import cuts_of
 from lacunar.karma.expansion import expand
-from lacunar.karma.kernel_ridge import RIDGE, Data, Rows
+from lacunar.karma.kernel_ridge import RIDGE, Data, Rows, _inverted
 from lacunar.karma.selection import Grid, KernelSelection, Trial, _candidates, _of_completed, karma_entries
 from lacunar.kernels import RadialForm, RowPairSums
 from lacunar.observed import Observed
@@ -282,3 +283,14 @@ def test_pairs_of_completed_rows_count_the_columns_observed_in_both():
     for counted in ("counts", "sizes", "other_sizes"):
         np.testing.assert_array_equal(getattr(pairs, counted), getattr(plain, counted))
     np.testing.assert_allclose(pairs.sums, rows.completed @ marks.completed.T)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 130, 401])
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_triangles_inverted_by_halves(n, real):
+    lower = np.tril(np.random.default_rng(n).normal(size=(n, n)) / n + np.eye(n)).astype(real)
+    invert = lapack.get_lapack_funcs("trtri", (lower,))
+    inverse = _inverted(lower.copy(order="F"), invert)
+    assert inverse.dtype == real
+    assert not np.triu(inverse, 1).any()
+    assert np.allclose(inverse @ lower, np.eye(n), rtol=0, atol=1e-5 if real is np.float32 else 1e-12)
