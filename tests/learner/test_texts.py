@@ -86,7 +86,7 @@ IN_TIME = [(np.r_[:30], np.r_[30:45]), (np.r_[:45], np.r_[45:60])]
 @pytest.mark.parametrize("cuts", [FOLDS, IN_TIME], ids=["folds", "time"])
 def test_a_row_has_no_part_in_its_own_mean(cuts, monkeypatch):
     """But for how strongly all means are shrunk, which is one number a target."""
-    monkeypatch.setattr(levels_module, "_ratio", lambda groups: 2.0)
+    monkeypatch.setattr(levels_module, "ratio_of", lambda groups: 2.0)
     rng = np.random.default_rng(2)
     names, Y = rng.choice(list("abcde"), 60).astype(object), rng.normal(size=(60, 1))
     before = without_own(names, Y, np.ones(60), cuts)

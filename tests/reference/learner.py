@@ -92,3 +92,23 @@ def log_pool(logs, codes):
         loss, np.full(members, 1 / members), bounds=[(0, None)] * members, method="L-BFGS-B", options={"ftol": 1e-14}
     ).x
     return w, mixed(w)
+
+
+def pair_means(first, second, y, ratios, rounds=3):
+    """Means of a target by pair of levels, as a dictionary: an effect of either level, then of what both leave, each shrunk by its ratio of variances."""
+
+    def shrunk(keys, values, ratio):
+        sizes = {key: float(np.sum(keys == key)) for key in set(keys.tolist())}
+        means = {key: values[keys == key].mean() for key in sizes}
+        precision = {key: size / (1 + ratio * size) for key, size in sizes.items()}
+        centre = sum(precision[key] * means[key] for key in sizes) / sum(precision.values())
+        return {key: ratio * precision[key] * (means[key] - centre) for key in sizes}
+
+    of_first, of_second = dict.fromkeys(first.tolist(), 0.0), dict.fromkeys(second.tolist(), 0.0)
+    for _ in range(rounds):
+        of_first = shrunk(first, y - [of_second[key] for key in second.tolist()], ratios[0])
+        of_second = shrunk(second, y - [of_first[key] for key in first.tolist()], ratios[1])
+    together = np.array([f"{a} {b}" for a, b in zip(first, second, strict=True)])
+    left = y - [of_first[a] + of_second[b] for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    of_pairs = shrunk(together, left, ratios[2])
+    return {(a, b): of_first[a] + of_second[b] + of_pairs.get(f"{a} {b}", 0.0) for a in of_first for b in of_second}

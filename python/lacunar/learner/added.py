@@ -1,4 +1,4 @@
-"""Columns added for text and for categories of many levels, kept where boosting predicts better with them."""
+"""Columns added for text, for categories of many levels and for pairs of categories, kept where boosting predicts better with them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lacunar._threads import one_openmp_thread
 from lacunar._typing import Floats, Ints
 from lacunar.learner.folds import error_of_sum
 from lacunar.learner.levels import LevelMeans, without_own
+from lacunar.learner.pairs import PairMeans, likely_pairs
 from lacunar.learner.texts import TextNumbers
 from lacunar.observed.rules import Instance, Items, Rule
 
@@ -48,6 +49,15 @@ class LearnedFrom(NamedTuple):
         return bool(known.sum() >= _FEWEST_ROWS and self.Y.shape[1] <= _MOST_TARGETS and len(self.cuts) > 1)
 
 
+class Encoded(NamedTuple):
+    """Training rows of which columns may be made."""
+
+    texts: Mapping[int, NDArray[np.object_]]  # text and many levels by column of the table, "" where missing
+    table: Floats  # (n, outputs) as the encoder has them
+    n_levels: Mapping[int, int]  # of the categories, by column of the encoded table
+    source: Ints  # (outputs,): column of the table
+
+
 class _Block(NamedTuple):
     """Columns that may be added, and what makes them of new rows."""
 
@@ -56,31 +66,37 @@ class _Block(NamedTuple):
 
 
 class AddedColumns(BaseEstimator):
-    """Means of the target by level, and numbers of text, for the columns where they help."""
+    """Means of the target by level and by pair of levels, and numbers of text, for the columns where they help."""
 
     _schema: ClassVar[dict[str, Rule]] = {
         "level_means_": Items(Instance(LevelMeans)),
         "text_numbers_": Items(Instance(TextNumbers), alike=False),
+        "pair_means_": Items(Instance(PairMeans), alike=False),
     }
 
     def __init__(self) -> None:
         self.level_means_: list[LevelMeans] = []
         self.text_numbers_: list[TextNumbers] = []
+        self.pair_means_: list[PairMeans] = []
 
-    def fit_transform(
-        self,
-        texts: Mapping[int, NDArray[np.object_]],
-        T: Floats,
-        categorical: NDArray[np.bool_],
-        learned: LearnedFrom,
-    ) -> Floats:
+    def fit_transform(self, rows: Encoded, T: Floats, categorical: NDArray[np.bool_], learned: LearnedFrom) -> Floats:
         """Columns (n, added) for training rows, of which T (n, d) is known already."""
-        blocks = [*self._of_levels(texts, learned), *self._of_texts(texts, learned)]
-        pilot = _Pilot(T, categorical, learned, len(blocks))
+        blocks = [*self._of_levels(rows.texts, learned), *self._of_texts(rows.texts, learned)]
+        pairs = [*self._of_pairs(rows, learned)]
+        pilot = _Pilot(T, categorical, learned, len(blocks) + len(pairs))
         taken = [block for block in blocks if pilot.is_better_with(block.columns)]
         self.level_means_ = [block.maker for block in taken if isinstance(block.maker, LevelMeans)]
         self.text_numbers_ = [block.maker for block in taken if isinstance(block.maker, TextNumbers)]
-        return np.hstack([np.zeros((len(T), 0)), *(block.columns for block in taken)])
+        columns = [block.columns for block in taken]
+        for means, of_pair in pairs:
+            if not self._replaced(rows.source[means.places_]) and pilot.is_better_with(of_pair):
+                self.pair_means_.append(means)
+                columns.append(of_pair)
+        return np.hstack([np.zeros((len(T), 0)), *columns])
+
+    def _replaced(self, columns: Ints) -> bool:
+        """Whether one of some columns of the table has means by level in the place of its levels."""
+        return not {means.column_ for means in self.level_means_}.isdisjoint(columns.tolist())
 
     def _of_levels(self, texts: Mapping[int, NDArray[np.object_]], learned: LearnedFrom) -> Iterator[_Block]:
         fewest = _FEWEST_A_LEVEL if learned.honest else _FEWEST_A_LEVEL_OF_LARGE
@@ -95,22 +111,32 @@ class AddedColumns(BaseEstimator):
             numbers = TextNumbers().fit(cells, column, learned.seed)
             yield _Block(numbers, numbers.transform(cells))
 
-    def transform(self, texts: Mapping[int, NDArray[np.object_]]) -> Floats:
-        """Columns (m, added) of rows whose text is given by column."""
-        return np.hstack([maker.transform(texts[maker.column_]) for maker in self.makers])
+    def _of_pairs(self, rows: Encoded, learned: LearnedFrom) -> Iterator[tuple[PairMeans, Floats]]:
+        fewest = _FEWEST_A_LEVEL if learned.honest else _FEWEST_A_LEVEL_OF_LARGE
+        for pair in likely_pairs(rows.table, rows.n_levels, learned.Y, learned.weight):
+            if pair.enough(fewest):
+                means = PairMeans().fit(pair, learned.Y, learned.weight)
+                yield means, pair.without_own(learned.Y, learned.weight, learned.cuts)
+
+    def transform(self, texts: Mapping[int, NDArray[np.object_]], table: Floats) -> Floats:
+        """Columns (m, added) of encoded rows whose text is given by column."""
+        of_columns = [maker.transform(texts[maker.column_]) for maker in self.makers]
+        of_pairs = [pair.transform(table[:, pair.places_]) for pair in self.pair_means_]
+        return np.hstack([np.zeros((len(table), 0)), *of_columns, *of_pairs])
 
     @property
     def makers(self) -> list[LevelMeans | TextNumbers]:
-        """What makes the columns, in their order."""
+        """What makes the columns of one column each, in their order; those of pairs follow."""
         return [*self.level_means_, *self.text_numbers_]
 
     @property
     def source_(self) -> NDArray[np.intp]:
-        """Number of the column of the table that each column is made of."""
-        widths = [means.mean_.shape[1] for means in self.level_means_] + [
-            len(text.components_) for text in self.text_numbers_
-        ]
-        return np.repeat(np.array([maker.column_ for maker in self.makers], dtype=np.intp), widths)
+        """Number of the column of the table that each column is made of, -1 of a pair."""
+        numbers = [maker.column_ for maker in self.makers] + [-1] * len(self.pair_means_)
+        widths = [means.mean_.shape[1] for means in self.level_means_]
+        widths += [len(text.components_) for text in self.text_numbers_]
+        widths += [pair.mean_.shape[2] for pair in self.pair_means_]
+        return np.repeat(np.array(numbers, dtype=np.intp), widths)
 
 
 class _Pilot:

@@ -197,7 +197,7 @@ class LacunarBase(Explains, TakesMissing):
         for column, what in self.views_.what_is_added():
             say(self.verbose, "column %s: %s", self._table_names()[column], what)
         self.always_seen_ = np.isnan(view.T).mean(axis=0) < _ALWAYS_SEEN
-        self.masks_ = MaskComparison().fit(view.T, self.seed_)
+        self.masks_ = MaskComparison().fit(view.T[:, self.views_.of_one_], self.seed_)
         self.posterior_ = self._posterior(view.Z, None if weight is None else weight[part])
         self._warn_of_no_posterior()
         return view.among(part, table.n) if len(part) == len(table.counted) else None
@@ -325,9 +325,9 @@ class LacunarBase(Explains, TakesMissing):
             )
 
     def _column_names(self) -> list[str]:
-        """For every column of a view's T that of the table."""
+        """For every column of a view's T that is made of one column of the table the name of that."""
         names = self._table_names()
-        return [names[j] for j in self.views_.source_]
+        return [names[j] for j in self.views_.source_[self.views_.of_one_]]
 
     def _table_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
@@ -668,8 +668,9 @@ class LacunarBase(Explains, TakesMissing):
         else:
             completed = self._viewed(table, rows, remarks, completed=True)
         remarks.warn()
-        copies_of = completed.T if came is None else came.T
-        units = units_of(copies_of) if target.groups is None else units_in(target.groups)
+        # Rows with the same entries are copies, whatever means they have of other rows' targets.
+        shown = (completed.T if came is None else came.T)[:, self.views_.of_one_]
+        units = units_of(shown) if target.groups is None else units_in(target.groups)
         cuts, independent = self._cuts(rows, table, units, target)
         tested = tested_rows(cuts)
         as_came = self._viewed(table, rows[tested], Remarks()) if came is None else came.take(tested)
@@ -748,7 +749,7 @@ class LacunarBase(Explains, TakesMissing):
                 self._try(view)
                 for part in self._parts():
                     self._try_kept(part)
-                self.masks_.compare(np.repeat(view.T, FEWEST_ROWS, axis=0))
+                self.masks_.compare(np.repeat(view.T[:, self.views_.of_one_], FEWEST_ROWS, axis=0))
         except Exception as error:
             raise ValueError(
                 f"the parts of the model do not fit together ({type(error).__name__}: {error}). Fit again"

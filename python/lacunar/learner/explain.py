@@ -136,13 +136,14 @@ class Hiding:
                 np.where(shown[:, self.views.places_], whole.Z[row], view.Z[row]),
                 np.where(shown, whole.T[row], view.T[row]),
             )
-            answer[row, 2, column] = full[row] - self.predict(copies)
+            answer[row, 2, column] = full[row] - self.predict(self.views.with_pairs(copies))
 
     def _shown(self, view: View) -> NDArray[np.bool_]:
         """Which columns of the table each row shows (m, d); a column may be several of T."""
         shown = np.zeros((len(view.T), self.ranks.shape[1]), dtype=bool)
-        rows, places = np.nonzero(~np.isnan(view.T))
-        shown[rows, self.views.source_[places]] = True
+        own = self.views.of_one_
+        rows, places = np.nonzero(~np.isnan(view.T[:, own]))
+        shown[rows, self.views.source_[own[places]]] = True
         return shown
 
     def _of_sets(self, view: View, columns: Ints, sets: NDArray[np.bool_]) -> Floats:

@@ -119,7 +119,7 @@ class ChangeableView:
             changed = array.copy()
             changed[np.ix_(rows, places)] = source[:, places]
             parts.append(changed)
-        copy.view = View(*parts)
+        copy.view = self._views.with_pairs(View(*parts))
         return copy
 
     def with_values(self, column: int, rows: Ints, sources: Ints) -> ChangeableView:
@@ -129,6 +129,7 @@ class ChangeableView:
         copy = self._copied(column, shown, View(self._filled.Z[shown], self._filled.T[shown]))
         for array, places in zip(copy.view[:2], self._parts(column), strict=True):
             array[np.ix_(hidden, places)] = np.nan
+        self._views.with_pairs(copy.view)
         return copy
 
 

@@ -45,22 +45,37 @@ def without_own(levels: NDArray[np.object_], Y: Floats, weight: Floats, cuts: Se
 
     All are shrunk alike, for rows of one cut would be told from others by how far their means lie apart.
     """
-    known, ratios = ~np.isnan(Y).all(axis=1), _ratios(levels, Y, weight)
+    ratios = _ratios(levels, Y, weight)
     means = _looked_up(levels, *_shrunk_means(levels, Y, weight, ratios))
-    untested = np.setdiff1d(np.flatnonzero(known), np.concatenate([test for _, test in cuts]))
-    halves = [(untested[1::2], untested[::2]), (untested[::2], untested[1::2])] if len(untested) > 1 else []
-    for train, test in (*cuts, *halves):
+    for train, test in split_rows(Y, cuts):
         means[test] = _looked_up(levels[test], *_shrunk_means(levels[train], Y[train], weight[train], ratios))
     return means
 
 
-class _Groups(NamedTuple):
+def split_rows(Y: Floats, cuts: Sequence[tuple[Ints, Ints]]) -> list[tuple[Ints, Ints]]:
+    """The cuts, and of the rows with a target that none tests two halves, each beside the other that it has its means from."""
+    untested = np.setdiff1d(np.flatnonzero(~np.isnan(Y).all(axis=1)), np.concatenate([test for _, test in cuts]))
+    halves = [(untested[1::2], untested[::2]), (untested[::2], untested[1::2])] if len(untested) > 1 else []
+    return [*cuts, *halves]
+
+
+class GroupSums(NamedTuple):
     """Sums over the rows of every level, of one target."""
 
     weight: Floats
     mean: Floats
     within: float  # weighted sum of squares about the means of levels
     n_rows: int
+
+    @classmethod
+    def of(cls, place: Ints, y: Floats, weight: Floats, n_levels: int) -> GroupSums:
+        """Of rows whose levels have the numbers `place` (n,), and whose targets (n,) are NaN where unknown."""
+        counted = ~np.isnan(y) & (weight > 0)
+        place, y, weight = place[counted], y[counted], weight[counted]
+        sizes = np.bincount(place, weights=weight, minlength=n_levels).astype(np.float64)
+        sums = np.bincount(place, weights=weight * y, minlength=n_levels)
+        means = np.divide(sums, sizes, out=np.zeros(n_levels), where=sizes > 0)
+        return cls(sizes, means, float(weight @ (y - means[place]) ** 2), len(y))
 
 
 def _places(levels: NDArray[np.object_]) -> tuple[NDArray[np.bool_], NDArray[np.str_], Ints]:
@@ -78,13 +93,13 @@ def _shrunk_means(
     if not len(known):
         return known.astype(object), np.zeros((0, Y.shape[1]))
     columns = [
-        _shrunk(_groups(place, y, weight[shown], len(known)), ratio)
+        shrunk(GroupSums.of(place, y, weight[shown], len(known)), ratio)
         for y, ratio in zip(Y[shown].T, ratios, strict=True)
     ]
     return known.astype(object), np.column_stack(columns)
 
 
-def _shrunk(groups: _Groups, ratio: float) -> Floats:
+def shrunk(groups: GroupSums, ratio: float) -> Floats:
     if not groups.n_rows:
         return groups.mean
     # A level's mean varies by the variance between levels and its share of that within.
@@ -93,22 +108,13 @@ def _shrunk(groups: _Groups, ratio: float) -> Floats:
     return np.asarray(trust * (groups.mean - precision @ groups.mean / precision.sum()))
 
 
-def _groups(place: Ints, y: Floats, weight: Floats, n_levels: int) -> _Groups:
-    counted = ~np.isnan(y) & (weight > 0)
-    place, y, weight = place[counted], y[counted], weight[counted]
-    sizes = np.bincount(place, weights=weight, minlength=n_levels).astype(np.float64)
-    sums = np.bincount(place, weights=weight * y, minlength=n_levels)
-    means = np.divide(sums, sizes, out=np.zeros(n_levels), where=sizes > 0)
-    return _Groups(sizes, means, float(weight @ (y - means[place]) ** 2), len(y))
-
-
 def _ratios(levels: NDArray[np.object_], Y: Floats, weight: Floats) -> list[float]:
     """Of every target the variance between levels in units of that within."""
     shown, known, place = _places(levels)
-    return [_ratio(_groups(place, y, weight[shown], len(known))) for y in Y[shown].T]
+    return [ratio_of(GroupSums.of(place, y, weight[shown], len(known))) for y in Y[shown].T]
 
 
-def _ratio(groups: _Groups) -> float:
+def ratio_of(groups: GroupSums) -> float:
     sizes, means = groups.weight[groups.weight > 0], groups.mean[groups.weight > 0]
     n_levels = len(sizes)
     if groups.n_rows <= n_levels or n_levels < 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -19,8 +19,9 @@ from lacunar._log import warn_user
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
-from lacunar.learner.added import MANY_LEVELS, AddedColumns, LearnedFrom
+from lacunar.learner.added import MANY_LEVELS, AddedColumns, Encoded, LearnedFrom
 from lacunar.learner.folds import even_folds
+from lacunar.learner.pairs import PairMeans
 from lacunar.learner.tails import go_on_straight
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
@@ -274,7 +275,7 @@ class TableViews(BaseEstimator):
         "encoder_": Instance(TableEncoder),
         "added_": Instance(AddedColumns),
         "kept_": whole("t", distinct=True),
-        "source_": whole("t"),
+        "source_": whole("t", low=-1),  # column of the table, -1 of a pair
         "mean_": floats("t"),
         "scale_": floats("t", low=np.finfo(np.float64).tiny),
         "categorical_": Array("b", ("t",)),
@@ -308,13 +309,17 @@ class TableViews(BaseEstimator):
         remarks.warn()
         self._fit_columns(list(encoded.T))
         view = self._of_encoded(encoded)
-        texts = self._texts(cells)
-        if texts and learned is not None and (targets := learned(_with_texts(view, texts))).enough:
-            columns = self.added_.fit_transform(texts, view.T, self.categorical_, targets)
-            encoded = np.hstack([encoded, columns])
-            self._fit_columns(list(encoded.T))
-            view = self._of_encoded(encoded)
-        _warn_of_dropped(self.encoder_, set(self.added_.source_))
+        rows = Encoded(self._texts(cells), encoded, self._level_counts(), self.encoder_.source_)
+        targets = None
+        if learned is not None and (rows.texts or len(rows.n_levels) > 1):
+            targets = learned(_with_texts(view, rows.texts))
+        if targets is not None and targets.enough:
+            columns = self.added_.fit_transform(rows, view.T, self.categorical_, targets)
+            if columns.shape[1]:
+                encoded = np.hstack([encoded, columns])
+                self._fit_columns(list(encoded.T))
+                view = self._of_encoded(encoded)
+        _warn_of_dropped(self.encoder_, {maker.column_ for maker in self.added_.makers})
         return self._with_cuts(view, learned)
 
     def _fit_columns(self, columns: list[Floats]) -> None:
@@ -338,10 +343,19 @@ class TableViews(BaseEstimator):
         """Text by column, "" where missing, of the columns that are judged as text or as many levels."""
         return {j: self.encoder_._text_of(cells[j], j) for j in self._wordy()}
 
+    def _level_counts(self) -> dict[int, int]:
+        """Numbers of levels of the categories, by column of the encoded table."""
+        known, source = self.encoder_.categories_, self.encoder_.source_
+        counts = {int(j): known[source[j]] for j in np.flatnonzero(self.encoder_.is_categorical_)}
+        return {j: len(levels) for j, levels in counts.items() if levels is not None}
+
     def what_is_added(self) -> list[tuple[int, str]]:
         """What is done with every column of text or of many levels, by its number in the table."""
         added = [(means.column_, "means of the target by level") for means in self.added_.level_means_]
-        return added + [(text.column_, "numbers of its character n-grams") for text in self.added_.text_numbers_]
+        added += [(text.column_, "numbers of its character n-grams") for text in self.added_.text_numbers_]
+        names = getattr(self.encoder_, "feature_names_in_", [f"x{j}" for j in range(self.encoder_.n_features_in_)])
+        pairs = [self.encoder_.source_[pair.places_] for pair in self.added_.pair_means_]
+        return added + [(int(j), f"means of the target by its levels and those of {names[k]}") for j, k in pairs]
 
     def _wordy(self) -> list[int]:
         columns = zip(self.encoder_.kinds_, self.encoder_.categories_, strict=True)
@@ -381,8 +395,8 @@ class TableViews(BaseEstimator):
     def _with_cuts(self, view: View, learned: Callable[[View], LearnedFrom] | None) -> View:
         """The view with numbers cut further out, where targets go on straight there."""
         usual, farthest = self.cut_, np.max(np.abs(view.T), axis=0, where=~np.isnan(view.T), initial=0.0)
-        far = ~self.categorical_ & (farthest > _FAR)
-        if learned is None or not far.any() or not (targets := learned(view)).numbers:
+        far = ~self.categorical_ & (self.source_ >= 0) & (farthest > _FAR)
+        if learned is None or not far.any() or not (targets := learned(self._without_pairs(view))).numbers:
             return view
         self.cut_ = np.where(far, farthest / _FURTHER, usual)
         trial = self._numbers(view.T)
@@ -404,8 +418,9 @@ class TableViews(BaseEstimator):
         noted = Remarks() if remarks is None else remarks
         cells = TableEncoder._columns(self.encoder_ if learner is None else learner, table, reset=False)
         encoded = self.encoder_._encoded(cells, noted)
-        if self.added_.makers:
-            encoded = np.hstack([encoded, self.added_.transform(self._texts(cells))])
+        if self.added_.source_.size:
+            texts = self._texts(cells) if self.added_.makers else {}
+            encoded = np.hstack([encoded, self.added_.transform(texts, encoded)])
         noted.meaning = _UNSEEN
         if remarks is None:
             noted.warn()
@@ -445,7 +460,7 @@ class TableViews(BaseEstimator):
 
     def _numbers(self, T: Floats) -> Floats:
         """Z of T: categories become columns, one a level."""
-        blocks = [self._block(T[:, j], j) for j in range(T.shape[1])]
+        blocks = [self._block(T[:, j], j) for j in self.of_one_]
         return np.ascontiguousarray(np.hstack(blocks)) if blocks else np.zeros((len(T), 1))
 
     def _block(self, column: Floats, j: int) -> Floats:
@@ -464,11 +479,11 @@ class TableViews(BaseEstimator):
         for j in range(T.shape[1]):
             block = slice(first, first + self._width(j))
             first = block.stop
-            if columns[j]:
+            if columns[j] and self.source_[j] >= 0:
                 missing = np.isnan(T[:, j])
                 T[missing, j] = self._values_of(Z[missing, block], j)
                 completed[missing, block] = Z[missing, block]
-        return View(completed, T)
+        return self.with_pairs(View(completed, T))
 
     def _n_levels(self, j: int) -> float:
         """Of a column of T the number of levels that training had, which stands for an unseen one in T; NaN of numbers."""
@@ -479,8 +494,8 @@ class TableViews(BaseEstimator):
         return np.asarray(np.array([self._n_levels(j) for j in range(T.shape[1])]) == T)
 
     def comparable(self, T: Floats) -> Floats:
-        """T with inf for a level that training never had: it is observed, and neither larger nor smaller than those of training."""
-        return np.where(self._unseen(T), np.inf, T)
+        """T with inf for a level that training never had: it is observed, and neither larger nor smaller than those of training. Columns of pairs say nothing more."""
+        return np.where(self._unseen(T), np.inf, T)[:, self.of_one_]
 
     def averaged(self, view: View, predict: Callable[[View], Floats], *, logs: bool) -> Floats:
         """Predictions of a view; of rows with an unseen level the mean over the levels of training, each counted once.
@@ -502,14 +517,50 @@ class TableViews(BaseEstimator):
             T[:, columns] = np.floor(share * n_levels)
             for j in columns:
                 Z[:, self.places_ == j] = self._block(T[:, j], j)
-            yield View(Z, T)
+            yield self.with_pairs(View(Z, T))
 
     def with_hidden(self, view: View, hidden: NDArray[np.bool_]) -> View:
-        """The view with entries of T (n, d) missing, and with what Z says of them."""
-        Z = view.Z.copy()
+        """The view with entries of T (n, d) missing, and with what Z says of them; a mean by pair of levels is where either level is."""
+        Z, hidden = view.Z.copy(), hidden.copy()
+        for _, either, of_T in self._pairs():
+            hidden[:, of_T] = hidden[:, either].any(axis=1, keepdims=True)
         # Where there is nothing to learn from, Z has a column of zeros, and no places.
         Z[:, : len(self.places_)][hidden[:, self.places_]] = np.nan
         return View(Z, np.where(hidden, np.nan, view.T))
+
+    def _pairs(self) -> Iterator[tuple[PairMeans, Ints, Ints]]:
+        """What makes means by pair of levels, the columns of T that hold the levels, and those that hold the means."""
+        first = len(self.encoder_.source_) + int((self.added_.source_ >= 0).sum())
+        for pair in self.added_.pair_means_:
+            of_means = np.arange(first, first + pair.mean_.shape[2])
+            yield pair, np.searchsorted(self.kept_, pair.places_), np.flatnonzero(np.isin(self.kept_, of_means))
+            first += len(of_means)
+
+    def with_pairs(self, view: View) -> View:
+        """The view, which is changed, with the means by pair of those levels that T holds."""
+        for pair, either, of_T in self._pairs():
+            means = pair.transform(view.T[:, either])
+            view.T[:, of_T] = self._standardised(means, self.mean_[of_T], self.scale_[of_T])
+        return view
+
+    def _check_loaded(self) -> None:
+        """Refuse a model file whose means by pair are of other levels than those of its columns."""
+        counts = self._level_counts()
+        for pair in self.added_.pair_means_:
+            shape = tuple(counts.get(int(place), -1) + 1 for place in pair.places_)
+            if pair.mean_.shape[:2] != shape or not np.isin(pair.places_, self.kept_).all():
+                raise ValueError(
+                    f"mean_ of a pair must be of the levels {shape} of two columns; got {pair.mean_.shape}"
+                )
+
+    def _without_pairs(self, view: View) -> View:
+        """The view of which rows with the same entries are the same."""
+        return view._replace(T=view.T[:, self.of_one_])
+
+    @property
+    def of_one_(self) -> Ints:
+        """The columns of T that are made of one column of the table."""
+        return np.flatnonzero(self.source_ >= 0)
 
     def _values_of(self, block: Floats, j: int) -> Floats:
         """Entries of T from columns of Z."""
@@ -521,6 +572,8 @@ class TableViews(BaseEstimator):
         return np.asarray(self.levels_[j][np.argmax(chances, axis=1)], dtype=np.float64)
 
     def _width(self, j: int) -> int:
+        if self.source_[j] < 0:  # kernels and linear models tell pairs by the levels themselves
+            return 0
         return len(self.levels_[j]) if self.categorical_[j] else 1 + bool(len(self.knots_[j]))
 
     @property
@@ -540,7 +593,7 @@ class TableViews(BaseEstimator):
         return table
 
 
-def _with_texts(view: View, texts: dict[int, NDArray[np.object_]]) -> View:
+def _with_texts(view: View, texts: Mapping[int, NDArray[np.object_]]) -> View:
     """The view with a column of T for every column of text, so that rows which differ in it are no copies."""
     columns = [np.unique(text.astype(str), return_inverse=True)[1].astype(np.float64) for text in texts.values()]
     return View(view.Z, np.column_stack([view.T, *columns]))

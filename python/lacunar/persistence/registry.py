@@ -39,6 +39,7 @@ CLASSES = _table(
     ("lacunar.learner", "lacunar.learner.levels", "LevelMeans"),
     ("lacunar.learner", "lacunar.learner.masks", "MaskComparison"),
     ("lacunar.learner", "lacunar.learner.members", "GaussianMember KernelMember LinearMember LogisticMember"),
+    ("lacunar.learner", "lacunar.learner.pairs", "PairMeans"),
     ("lacunar.learner", "lacunar.learner.targets", "TargetVariance"),
     ("lacunar.learner", "lacunar.learner.texts", "TextNumbers"),
     ("lacunar.learner", "lacunar.learner.trees", "BoostingMember ForestMember"),
