@@ -273,6 +273,18 @@ def test_no_batch_is_an_error_and_changes_nothing(name):
             model.fit_batches(iter([X[:3]]), **options)
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_one_table_or_its_path_is_no_sequence_of_batches(name, tmp_path):
+    make, y = ROWS[name][:2]
+    options = CLASSES_OF_Y if y is WORDS else {}
+    for table in (X, pd.DataFrame(X), sp.csr_array(X)):
+        with pytest.raises(TypeError, match=r"iterable of batches; got a .* Pass \[\(X, y\)\] for one batch"):
+            make().fit_batches(table, **options)
+    for path in ("t.csv", tmp_path / "t.csv"):
+        with pytest.raises(TypeError, match=r"got the path '.*t\.csv'\. read_batches\(path\) .* chunksize"):
+            make().fit_batches(path, **options)
+
+
 def test_pairs_that_come_again_keep_what_was_learned():
     model = OnlineMatrixClassifier()
     with pytest.raises(ValueError, match="labels -1 and 1"):

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lacunar import KarmaOnlineClassifier, Observed
@@ -92,11 +93,14 @@ def test_what_is_no_batch_is_refused(tmp_path):
         read_batches(Observed.from_dense(X), target="y")
     with pytest.raises(ValueError, match="drop_unlabelled=True must come with a target"):
         read_batches(wide(X, y), drop_unlabelled=True)
-    for source, came in ((X, "ndarray"), (3, "int"), ([X, X], "ndarray")):
+    for source, came in ((X, "ndarray"), (3, "int"), ([X, X], "ndarray"), (pd.DataFrame(X), "DataFrame")):
         with pytest.raises(TypeError, match=f"source must be a path .*; got {came}. .* fit_batches"):
             list(read_batches(source))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"no such file or folder: '.*nowhere\.parquet'"):
         list(read_batches(tmp_path / "nowhere.parquet"))
+    pd.DataFrame(X).to_csv(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"t\.csv' cannot be read: it is no Parquet file, .*read_csv\(path, chunksize"):
+        list(read_batches(tmp_path / "t.csv"))
     back = pa.table({"row": [0, 2, 1], "col": [0, 1, 2], "value": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"by ascending row; row 1 comes after a later one"):
         list(read_batches(back, triplets=Triplets(3)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import count
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -210,13 +211,15 @@ class KarmaOnline(KarmaBase):
     def _fit_batches(self, batches: Iterable[Any], classes: Any) -> Self:
         """One pass over batches, starting afresh."""
 
-        def learn(model: KarmaOnline, numbered: tuple[int, Any]) -> None:
-            number, batch = numbered
+        numbers = count(1)
+
+        def learn(model: KarmaOnline, batch: Any) -> None:
+            number = next(numbers)
             X, y, *weight = labelled(batch, most=3)
             model._learn(X, y, classes if number == 1 else None, weight[0] if weight else None)
             say(model.verbose, "[%s] batch %d: %d rows", model.solver_, number, model.n_rows_seen_)
 
-        one_pass(self, enumerate(batches, 1), learn)
+        one_pass(self, batches, learn)
         return self
 
     def _score_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any, regret: bool) -> StreamScore:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
 from lacunar._lock import lock_of
@@ -14,7 +15,7 @@ from lacunar._state import all_or_nothing
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
 from lacunar.observed.files import as_table, naming, record_batches, svmlight_pieces, values_of
-from lacunar.observed.numbers import arrow_columns
+from lacunar.observed.numbers import arrow_columns, as_frame
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 
@@ -374,6 +375,7 @@ def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any, Any], Any
     An error in the first batch leaves the model as it was; a later one what `learn` leaves. Other threads have the model between two
     batches, and while the next one is fetched.
     """
+    _refuse_one_table(batches)
     stream = iter(batches)
     for first in stream:
         with lock_of(model):
@@ -384,6 +386,20 @@ def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any, Any], Any
     for batch in stream:
         with lock_of(model):
             learn(model, batch)
+
+
+def _refuse_one_table(batches: Any) -> None:
+    """TypeError for a path or a table, over which a loop would find letters, columns or rows."""
+    if isinstance(batches, str | bytes | os.PathLike):
+        came = f"the path {os.fspath(batches)!r}"
+        remedy = "read_batches(path) reads Parquet so, and pandas.read_csv(path, chunksize=...) CSV"
+    elif (
+        (isinstance(batches, np.ndarray) and batches.ndim == 2) or sp.issparse(batches) or as_frame(batches) is not None
+    ):
+        came, remedy = f"a {type(batches).__name__}", "Pass [(X, y)] for one batch, [X] without labels"
+    else:
+        return
+    raise TypeError(f"batches must be an iterable of batches; got {came}. {remedy}.")
 
 
 @all_or_nothing

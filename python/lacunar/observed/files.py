@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.observed.numbers import plain_arrow
+from lacunar.observed.numbers import as_frame, plain_arrow
 
 _BUFFER = 65_536  # bytes read at a time of every column
 _FREE_ROWS, _EMPTY_PER_ENTRY = 10**6, 1000  # rows that may be empty without a word: 8 bytes each
@@ -45,13 +45,13 @@ def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None
             "reading Parquet and Arrow needs pyarrow, which is not installed: pip install pyarrow"
         ) from None
     if isinstance(source, str | os.PathLike):
-        yield from _of_files(dataset.dataset(source, format="parquet"), lines, columns)
+        yield from _of_files(_parquet(source), lines, columns)
         return
     if isinstance(source, dataset.Dataset):
         _check_names(columns or (), source.schema.names)
         source = source.to_batches(columns=None if columns is None else list(columns), batch_size=lines)
     pieces = [source] if isinstance(source, pa.Table | pa.RecordBatch) else source
-    if not isinstance(pieces, Iterable):
+    if not isinstance(pieces, Iterable) or as_frame(pieces) is not None:
         _refuse(source)
     for piece in pieces:
         if not isinstance(piece, pa.Table | pa.RecordBatch):
@@ -61,6 +61,22 @@ def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None
             _check_names(columns, table.column_names)
             table = table.select(list(columns))
         yield from table.to_batches(max_chunksize=lines)
+
+
+def _parquet(path: str | os.PathLike[str]) -> Any:
+    """The dataset of a Parquet file or folder."""
+    import pyarrow.dataset as dataset
+
+    try:
+        return dataset.dataset(path, format="parquet")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no such file or folder: {os.fspath(path)!r}.") from None
+    except ValueError as error:
+        if "magic bytes" not in str(error):
+            raise
+        raise ValueError(
+            "it is no Parquet file, or is cut off. Pieces of a CSV file are pandas.read_csv(path, chunksize=...)."
+        ) from None
 
 
 def _of_files(files: Any, lines: int, columns: Sequence[str] | None) -> Iterator[Any]:
