@@ -681,8 +681,13 @@ def test_importance_tells_values_from_missing_entries():
     assert table["value"][0] > 0.3 > 0.1 > max(abs(table["value"][1:]))
     assert table["missing"][1] > 0.3
     assert abs(table["missing"][2]) < 0.1
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.importance(rows[400:], y[400:420])
     labels = np.where(y > 0.5, "high", "low")
-    table = LacunarClassifier(members=["boosting"]).fit(rows[:400], labels[:400]).importance(rows[400:], labels[400:])
+    model = LacunarClassifier(members=["boosting"]).fit(rows[:400], labels[:400])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.importance(rows[400:], labels[400:420])
+    table = model.importance(rows[400:], labels[400:])
     assert table["missing"].argmax() == 1
     assert table["value"].argmax() == 0
 

@@ -81,6 +81,9 @@ def test_coverage_groups_rows_by_what_they_show():
     share = np.isfinite(X[200:]).mean(axis=1)
     np.testing.assert_allclose(display.share, share)
     np.testing.assert_array_equal(display.losses["KarmaClassifier"], model.predict(X[200:]) != y[200:])
+    for display in (CoverageDisplay, CalibrationByMissingDisplay):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            display.from_estimator(model, X[200:], y[200:201])
     number = KarmaRegressor().fit(X[:200], code[:200])
     display = CoverageDisplay.from_estimator(number, X[200:], code[200:])
     assert display.measure == "RMSE"

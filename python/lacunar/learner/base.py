@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from lacunar._answers import ColumnTable, NamedArray
 from lacunar._cuts import Cut, cuts_among, cuts_of, tested_rows
@@ -365,6 +365,7 @@ class LacunarBase(Explains, TakesMissing):
         """
         check_is_fitted(self)
         loss, view = self._loss(y), self.views_.transform(X, learner=self)
+        check_consistent_length(view.Z, y)
         complete = None if self.posterior_ is None else self.posterior_.complete
         table = ChangeableView(self.views_, view, complete)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_regressor
+from sklearn.utils.validation import check_consistent_length
 
 from lacunar.observed.door import plain_target
 from lacunar.plotting.rows import pattern_of
@@ -110,6 +111,7 @@ class CoverageDisplay(Curves):
             Drawn.
         """
         pattern, true = pattern_of(X), np.asarray(plain_target(y_true))
+        check_consistent_length(pattern.row_counts, true, *y_pred.values())
         share = pattern.row_counts / max(pattern.shape[1], 1)
         losses = {
             name: np.square(np.asarray(predicted) - true) if regression else np.asarray(predicted) != true
@@ -296,6 +298,7 @@ class CalibrationByMissingDisplay(CoverageDisplay):
             Drawn.
         """
         pattern, true = pattern_of(X), np.asarray(plain_target(y_true))
+        check_consistent_length(pattern.row_counts, true)
         labels = np.unique(true) if classes is None else np.asarray(classes)
         shares = {name: np.asarray(p, dtype=float) for name, p in y_prob.items()}
         for name, p in shares.items():
