@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from streams import private
 
 from lacunar import Observed
 from lacunar.observed import write_batches
@@ -94,12 +95,6 @@ def batches(n, d, observed, seed=SEED):
             Observed(indptr, column, values, (size, d)),
             ((factors[:, 0] > 0) ^ (rng.random(size) < 0.1)).astype(np.int8),
         )
-
-
-def private(pid):
-    """MiB of memory that no file backs."""
-    with open(f"/proc/{pid}/status") as lines:
-        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon")), 0.0)
 
 
 def measured(path, prepare, fit, said):

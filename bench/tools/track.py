@@ -72,12 +72,8 @@ def cases(expression: str | None) -> list[str]:
 
 def commit() -> str:
     """Time and short name of the commit, which sort as history does; `+` where files differ from it."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-    changed = "+" if git("status", "--porcelain", "--untracked-files=no") else ""
-    return git("log", "-1", "--format=%cd-%h", "--date=format:%Y%m%d-%H%M%S") + changed
+    changed = "+" if records.git("status", "--porcelain", "--untracked-files=no") else ""
+    return records.git("log", "-1", "--format=%cd-%h", "--date=format:%Y%m%d-%H%M%S") + changed
 
 
 def record(options: argparse.Namespace) -> int:

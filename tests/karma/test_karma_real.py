@@ -8,9 +8,9 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
+from test_karma import grams
 
 from lacunar import KarmaClassifier, KarmaClassifierCV
-from lacunar.kernels import karma_kernel
 
 pytestmark = pytest.mark.slow
 
@@ -27,17 +27,6 @@ def real():
     finally:
         sys.path.remove(folder)
     return load.load
-
-
-def standardised(X, reference):
-    return (X - np.nanmean(reference, axis=0)) / np.nanstd(reference, axis=0)
-
-
-def grams(train, test, **options):
-    """Kernels that the estimators must have used, from the public function."""
-    options = {"constant": 1.0, "normalize": "trace", **options}
-    a, b = standardised(train, train), standardised(test, train)
-    return karma_kernel(a, **options), karma_kernel(b, a, **options)
 
 
 @pytest.mark.parametrize("name", ["hepatitis", "wisconsin"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,12 +16,12 @@ from lacunar._state import all_or_nothing
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.moments import added, dense_spectrum, pair_sums
 from lacunar.observed import Observed
-from lacunar.observed.batches import one_pass, rows_of
+from lacunar.observed.batches import RowBatches
 from lacunar.observed.columns import standardised
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, Sometimes, floats
 
 
-class PrintedPOPCA(SubspaceModel):
+class PrintedPOPCA(RowBatches, SubspaceModel):
     """Algorithm 1 of [1]_: the top k eigenvectors of the second moment that is unbiased where
     entries are seen independently.
 
@@ -145,23 +144,6 @@ class PrintedPOPCA(SubspaceModel):
         self
         """
         return self._add(X, vars(self).get("state_"))
-
-    def fit_batches(self, batches: Iterable[Any]) -> PrintedPOPCA:
-        """Fit in one pass over batches; memory is that of the sums and one batch.
-
-        Parameters
-        ----------
-        batches : iterable of X or (X, y)
-            Rows X, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
-
-        Returns
-        -------
-        self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error in the
-            first batch as before the call.
-        """
-        one_pass(self, batches, lambda model, batch: model.partial_fit(rows_of(batch)))
-        return self
 
     def _add(self, X: Any, before: dict[str, Any] | None) -> PrintedPOPCA:
         """Rows beside those of the sums before, if there are any, and the eigenvectors of all."""
