@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _leaving_at_once() -> Iterator[None]:
-    """Ctrl-C while packages are imported ends the process: compiled modules turn it into errors of their own."""
+    """Let Ctrl-C end the process while packages are imported, since compiled modules would turn it into other errors."""
 
     def leave(*_: Any) -> None:
         os.write(2, b"lacunar: interrupted\n")
@@ -272,7 +272,9 @@ def _say(args: argparse.Namespace, *lines: str) -> None:
 
 @contextmanager
 def _attempt(complaint: str) -> Iterator[list[str]]:
-    """A block whose warnings are listed, each once, when it is over; a ValueError in it is the user's, after a complaint."""
+    """A block whose warnings are listed, each once, at its end; a ValueError in it becomes a UserError that begins
+    with the complaint.
+    """
     from lacunar.comparison import UserError
 
     messages: list[str] = []
@@ -483,7 +485,9 @@ def _model(path: str) -> TableModel:
 
 
 def _predicted(args: argparse.Namespace, model: TableModel, table: Table) -> pd.DataFrame:
-    """The columns of the output: those that are copied, the prediction, and what was asked for beside it."""
+    """The columns of the output: columns copied from the table, the prediction, and probabilities or ends of
+    intervals.
+    """
     import pandas as pd
 
     from lacunar.comparison import UserError
@@ -506,7 +510,9 @@ def _predicted(args: argparse.Namespace, model: TableModel, table: Table) -> pd.
 
 
 def _to_stdout(text: str) -> None:
-    """A pipe gets every character; a terminal would obey some of them."""
+    """Write text to stdout: as it is to a pipe, with control characters escaped to a terminal, which would execute
+    them.
+    """
     from lacunar.comparison.cells import visible
 
     if sys.stdout.isatty():

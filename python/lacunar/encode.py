@@ -324,7 +324,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def _learn(self, X: Any, remarks: Remarks) -> list[_Cells]:
-        """Learn what every column holds; the columns that were read."""
+        """Learn what every column holds; returns the columns that were read."""
         self.kinds_: list[str] = []
         self.categories_: list[NDArray[np.object_] | None] = []
         columns = self._columns(X, reset=True)
@@ -363,7 +363,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return table
 
     def _transformed(self, X: Any, remarks: Remarks) -> Floats:
-        """`transform` for callers whose rows come in batches: what is to be said of the rows goes to `remarks`, which warns once."""
+        """`transform`, for callers whose rows come in batches: warnings are collected in `remarks`, which warns once."""
         check_is_fitted(self)
         return self._encoded(self._columns(X, reset=False), remarks)
 

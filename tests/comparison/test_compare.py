@@ -337,7 +337,7 @@ def test_without_time_the_columns_that_go_most_with_the_target_are_looked_at(mon
     ranked = importance(found)
     assert len(ranked["column"]) == 15
     assert "c63" in ranked["column"]
-    assert "There was time for 15 columns of 64: those that go most with the target" in page(found)
+    assert "There was time for 15 columns of 64: those with the highest correlation with the target" in page(found)
 
 
 def test_of_more_columns_than_a_report_has_time_for_the_target_is_left_out():

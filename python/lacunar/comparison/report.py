@@ -229,7 +229,9 @@ def _missing(results: Results) -> str | None:
     text = " ".join([READ_AUC, *([READ_SHIFT] if len(table[0]) > 3 else []), stars])
     if len(results.problem.y) > _REPORT_ROWS:
         text += f" Computed on {_REPORT_ROWS} rows spread over the table."
-    return section("What being missing says", text, text_table("What gaps are foreseen by and say", *table))
+    return section(
+        "What being missing says", text, text_table("How well gaps are predicted, and what they say", *table)
+    )
 
 
 def _by_missing(results: Results) -> str | None:
@@ -265,12 +267,12 @@ def _columns(results: Results) -> str | None:
     importances["column"] = [cut(visible(name), 24) for name in importances["column"]]
     display = ImportanceDisplay(importances, n_shown=15)
     figure = display.plot(_axes(0.42 * len(display.shown()) + 1.4)).figure_
-    figure.axes[0].set_xlabel("loss gained when the column's entries change places")
-    text = f"Bars show how much worse {results.best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
+    figure.axes[0].set_xlabel("rise of the loss when the column's entries are shuffled")
+    text = f"Bars show how much worse {results.best} gets on held-out rows when the values of a column are shuffled between rows, and when its missing entries are."
     if len(importances["column"]) < results.problem.frame.shape[1]:
         text += (
             f" There was time for {counted(len(importances['column']), 'column')} of {results.problem.frame.shape[1]:,}: "
-            "those that go most with the target when each is looked at alone."
+            "those with the highest correlation with the target, one by one."
         )
     return section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
 
@@ -315,7 +317,7 @@ def _residuals(results: Results) -> str | None:
     display.ax_.set_xlabel("predicted")
     display.ax_.set_ylabel("observed - predicted")
     quiet(display.ax_, grid="y")
-    text = f"Predictions of {results.best} for rows it had not seen. A slope or a fan says what it misses."
+    text = f"Predictions of {results.best} for rows it had not seen. A slope or a fan shows what it does not capture."
     return section(
         "Residuals", text, _figure(display.figure_, "Residuals", f"standard deviation {np.std(y - predicted):.4g}")
     )

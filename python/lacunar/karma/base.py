@@ -92,8 +92,7 @@ def weighted_rows(
 
 
 def penalty_unit(loss: str, centred: Floats, weight: Floats) -> float:
-    """What C is multiplied by and rho divided by, so that the unit of the targets (n, outputs), which are centred,
-    changes no fit.
+    """What multiplies C and divides rho, so that fits do not depend on the unit of the centred targets (n, outputs).
 
     The standard deviation of the targets, in the quadratic mean over several; 1 where they are constant, and for a loss
     with a closed form, whose fit is linear in y for any C.
@@ -121,8 +120,8 @@ def class_weights(class_weight: Any, classes: NDArray[Any], y_encoded: NDArray[n
 
 
 def _drawn_places(n: int, y_encoded: NDArray[np.intp] | None, random_state: Any) -> NDArray[Any]:
-    """Place of every row in a random order, shape (n,); of classes, so that every beginning has about the shares of
-    all.
+    """Place (n,) of every row in a random order; with classes, the first rows of the order hold them in about their
+    shares.
     """
     rng = generator(fixed_seed(random_state))
     order, places = rng.permutation(n), np.empty(n)
@@ -133,7 +132,7 @@ def _drawn_places(n: int, y_encoded: NDArray[np.intp] | None, random_state: Any)
 
 
 def drawn_order(n: int, y_encoded: NDArray[np.intp] | None, random_state: Any) -> NDArray[np.intp]:
-    """Rows in random order; of classes, so that every beginning has about the shares of all."""
+    """Rows in random order; with classes, its first rows hold them in about their shares."""
     return np.argsort(_drawn_places(n, y_encoded, random_state), kind="stable")
 
 
@@ -302,7 +301,7 @@ class KarmaBatch(KarmaBase):
             self.__dict__.pop(name, None)
 
     def _gram(self, rows: Observed) -> NDArray[Any]:
-        """Gram (n, n), or the advice to use another solver where memory does not hold it."""
+        """Gram (n, n). MemoryError that names other solvers where memory does not hold it."""
         try:
             return self.kernel_.gram(rows, dtype=rows.dtype, n_jobs=self.n_jobs)
         except MemoryError as error:
@@ -418,8 +417,8 @@ class KarmaBatch(KarmaBase):
         result: AscentResult,
         options: dict[str, Any],
     ) -> Floats:
-        """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the
-        engine stays at the solution.
+        """Values of rows `left_out` under a fit in which they weigh next to nothing, reached from the solution; the
+        engine then returns to the solution.
         """
         without, solution = self.C * weight, engine.first.copy()
         without[left_out] *= _LEFT_OUT_WEIGHT

@@ -20,7 +20,7 @@ def scaled(values: Floats, calibration: Floats) -> Floats:
 
 
 def all_classes(logits: Floats) -> Floats:
-    """Logits of every class (..., k): for two classes, of which those given speak for the second, 0 beside them."""
+    """Logits of every class (..., k); of two classes, the first has 0 and the second the logit that is passed."""
     return logits if logits.shape[-1] > 1 else np.concatenate([np.zeros_like(logits), logits], axis=-1)
 
 

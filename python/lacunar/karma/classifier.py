@@ -233,8 +233,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, searched: bool = False) -> KarmaClassifier:
-        """`fit`; of a kernel and a C that a search has chosen it goes to the minimum, and leaves out what probabilities
-        need.
+        """`fit`. With the kernel and C of a search (`searched`): to the exact minimum, and without what calibrates
+        probabilities.
         """
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classes(labels)
@@ -263,7 +263,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         return self
 
     def _left_out(self, y_encoded: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Rows, drawn evenly over classes, whose values without them calibrate probabilities: few, so at little cost."""
+        """Rows, drawn evenly over classes, whose values under fits without them calibrate probabilities."""
         n = len(y_encoded)
         if self.solver_ == "primal":
             return drawn_rows(n, self._n_held_out(n), y_encoded, self.random_state)

@@ -183,8 +183,8 @@ class KarmaSearch(TakesMissing):
         trials: list[Trial],
         unit: float,
     ) -> LeftOut:
-        """The weight table of the selection's best kernel of the largest gamma, for which there are rows enough, or of the default one where
-        that does better on rows held out of both.
+        """Fit a weight table, as rows are many: of the best kernel of the largest gamma, or of the default kernel
+        where its loss is lower on rows held out of both. Their values, and the numbers of these rows.
         """
         left_out = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
         train = np.setdiff1d(order, left_out)

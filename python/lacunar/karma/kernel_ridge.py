@@ -218,7 +218,7 @@ class Blocks:
         return values
 
     def _pairs(self, rows: Ints) -> RowPairSums:
-        """Pair sums of rows with the landmarks, by which the kernels of one table differ in nothing."""
+        """Pair sums of rows with the landmarks, which all kernels of one table share."""
         key = self.table, rows.tobytes()
         if key in self.pairs:
             return self.pairs[key]
@@ -334,7 +334,9 @@ def pieces_of(cuts: Sequence[Cut] | None, n: int) -> list[Ints]:
 
 
 def solve_normal(square: Floats, right: Floats, penalty: Floats, mean: Floats) -> Floats:
-    """Coefficients (m, q) of the targets less a mean; a penalty that rounding spoils is raised."""
+    """Coefficients (m, q) of the targets less a mean; a ridge is added, and raised, where rounding leaves no
+    factorisation.
+    """
     side = right[:, :-1] - right[:, -1:] * mean
     ridge = 0.0
     while True:

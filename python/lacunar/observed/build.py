@@ -51,7 +51,9 @@ def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = No
 def scaled_entries(
     X: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64], n_jobs: int | None = None
 ) -> Entries | None:
-    """Everything of an array that is not NaN, in columns whose scale is not; None where something is not finite."""
+    """The entries of an array that are not NaN, standardised, without columns whose scale is NaN; None where one is
+    not finite.
+    """
     dense, out_dtype = check_dense(X)
     center, scale = np.ascontiguousarray(center, dtype=np.float64), np.ascontiguousarray(scale, dtype=np.float64)
     arrays = _core.dense_entries(dense, out_dtype == np.float32, center, scale, thread_count(n_jobs))
@@ -79,7 +81,7 @@ def triplet_entries(
     dtype: DTypeLike | None,
     n_jobs: int | None = None,
 ) -> Entries:
-    """Triplets sorted by row and column, several of one cell settled."""
+    """Triplets sorted by row and column; `duplicates` says what becomes of several in one cell."""
     check_duplicates_policy(duplicates)
     rows, cols, values, shape = check_triplets(row, col, value, shape, dtype)
     entries = _core.triplet_entries(rows, cols, values, *shape, thread_count(n_jobs)) if min(shape) >= 0 else None

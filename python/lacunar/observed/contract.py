@@ -272,7 +272,9 @@ def refuse_infinite(dense: NDArray[Any], dtype: np.dtype[Any]) -> None:
 
 
 def refuse_sparse_format(X: Any) -> None:
-    """DIA and blocked BSR cannot say which zeros were observed; rows and columns there must be."""
+    """ValueError where there are no rows and columns; TypeError for DIA and blocked BSR, which cannot say which zeros
+    were observed.
+    """
     check_two_dimensional(X)
     reason = None
     if X.format == "dia":
@@ -301,7 +303,9 @@ def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) ->
 
 
 def check_stored(X: Any) -> Any:
-    """The matrix in memory of our own, every cell once: SciPy converts (and sums) without a look."""
+    """The matrix in memory that nobody else writes to, its numbers in range and every cell stored once: SciPy, when
+    it converts, checks neither.
+    """
     X = check_positions(X, "X")
     if X.format in ("csr", "csc", "bsr"):
         lines, stored = np.repeat(np.arange(len(X.indptr) - 1), np.diff(X.indptr)), X.indices[: X.indptr[-1]]
@@ -385,7 +389,7 @@ def _ascends(lines: NDArray[Any], numbers: NDArray[Any]) -> bool:
 
 
 def check_no_duplicates(coo: Any) -> None:
-    """COO sums duplicates silently when converted; here they are refused."""
+    """ValueError for a cell that is stored twice: conversion from COO would silently sum the two."""
     order = np.lexsort((coo.col, coo.row))
     row, col = coo.row[order], coo.col[order]
     twice = np.flatnonzero((row[1:] == row[:-1]) & (col[1:] == col[:-1]))
@@ -456,9 +460,7 @@ def refuse_triplets(rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
 
 
 def check_ids(ids: NDArray[Any], name: str) -> NDArray[Any]:
-    """A column of ids as it came: a value needs its row and its column, and neither NaN nor an infinity is the name of
-    one.
-    """
+    """The ids of a column, unchanged; ValueError for the first that is missing or infinite."""
     unsound = _are_no_names(ids)
     if unsound.any():
         line = int(np.argmax(unsound))

@@ -138,8 +138,8 @@ class ObservedFile:
         return map(self._batch, pieces)
 
     def prepared(self, step: Step) -> Generator[Any, None, None]:
-        """What a function makes of rows and labels, a block at a time; the thread that reads calls
-        it, and ends with the iterator.
+        """step((rows, labels)) of every block, computed ahead in the thread that reads; the thread
+        ends with the iterator.
 
         Parameters
         ----------

@@ -130,7 +130,7 @@ _VERBS = (
 
 
 def _try_out(model: Any) -> None:
-    """Ask about `trial_rows`: parts that do not fit together show here, not in use."""
+    """Predict `trial_rows`, so that parts that do not fit together fail on loading rather than in use."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # the rows have no feature names
         for rows in trial_rows(model):
