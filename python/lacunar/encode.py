@@ -95,7 +95,9 @@ class _OddCells:
 
 @dataclass
 class Remarks:
-    """What the encoder has to say of the rows of one call, which may come in batches: at the end one warning of each kind."""
+    """What the encoder has to say of the rows of one call, which may come in batches: at the end one warning of each
+    kind.
+    """
 
     rows: NDArray[np.intp] | None = None  # of the table, of which the batch is made; None for all from the first
     words: dict[Any, _OddCells] = field(default_factory=dict)  # by column, cells that are no number or date
@@ -560,7 +562,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError("kinds_ and readings_ of the model file contradict each other. Fit again")
 
     def _trial_rows(self) -> list[NDArray[np.object_]]:
-        """Tables (1, d) that this encoder reads: one with nothing observed, one with an entry of its kind in every column."""
+        """Tables (1, d) that this encoder reads: one with nothing observed, one with an entry of its kind in every
+        column.
+        """
         if "kinds_" not in vars(self):
             return []
         columns = zip(self.kinds_, self.categories_, strict=True)
@@ -596,7 +600,9 @@ _WIDE = (nw.Int128, nw.UInt128)  # which NumPy does not have
 def columns_of_frame(
     frame: Any, cells_of: Callable[[NDArray[Any], Any], _Column] | None = None
 ) -> list[tuple[Any, _Column]]:
-    """Names and values, by `cells_of` or as `column_of` makes them; columns of numbers are taken together, as there may be thousands."""
+    """Names and values, by `cells_of` or as `column_of` makes them; columns of numbers are taken together, as there may
+    be thousands.
+    """
     numeric = [
         k
         for k, dtype in enumerate(frame.schema.values())
@@ -636,7 +642,9 @@ def objects(values: Iterable[Any]) -> NDArray[np.object_]:
 
 
 def column_of(values: NDArray[Any], name: Any) -> _Column:
-    """Numbers, and durations in days, as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, "" where missing."""
+    """Numbers, and durations in days, as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, ""
+    where missing.
+    """
     if values.dtype.kind in "SUTO":
         cells = plain_cells(values.tolist(), name)
         read = _of_one_kind(cells, name)
@@ -665,7 +673,9 @@ def _finite(numbers: Floats, name: Any) -> Floats:
 
 
 def _cells_of(values: NDArray[Any], name: Any) -> _Column:
-    """As `column_of`; but text loses blanks around it, words that mean missing are missing; numbers and dates stay such."""
+    """As `column_of`; but text loses blanks around it, words that mean missing are missing; numbers and dates stay
+    such.
+    """
     if values.dtype.kind not in "SUTO":
         return column_of(values, name)
     cells = [tidied(cell) for cell in plain_cells(values.tolist(), name)]
@@ -677,7 +687,9 @@ def _cells_of(values: NDArray[Any], name: Any) -> _Column:
 
 
 def _read(column: _Cells, reading: Reading, remarks: Remarks) -> _Cells:
-    """A column of numbers or dates, missing where a cell says none; cells that are no words of the reading either are noted."""
+    """A column of numbers or dates, missing where a cell says none; cells that are no words of the reading either are
+    noted.
+    """
     kind, values = reading.kind, column.values
     if kind != "date" and values.dtype == np.float64:
         return column

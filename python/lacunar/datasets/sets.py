@@ -106,7 +106,9 @@ def read_movielens_1m(raw: Sequence[bytes]) -> Arrays:
 
 
 def read_physionet(raw: Sequence[bytes]) -> Arrays:
-    """Columns of measurements and the target of a prepared set of the PhysioNet/CinC Challenge 2012; empty cells are missing."""
+    """Columns of measurements and the target of a prepared set of the PhysioNet/CinC Challenge 2012; empty cells are
+    missing.
+    """
     head, *rows = csv.reader(io.StringIO(gzip.decompress(raw[0]).decode()))
     table = np.array([[float(cell) if cell else np.nan for cell in row] for row in rows])
     measured = [j for j, name in enumerate(head) if name not in PHYSIONET_OUTCOMES]

@@ -64,7 +64,9 @@ _HOLDOUT = 0.25  # share of rows the paper holds out
 
 
 class KarmaSearch(TakesMissing):
-    """Successive halving over kernels and C; the best are in `selection_`, or, of many rows, one of them is in `estimators_`."""
+    """Successive halving over kernels and C; the best are in `selection_`, or, of many rows, one of them is in
+    `estimators_`.
+    """
 
     columns_: list[Any]
     _model: Any
@@ -115,7 +117,9 @@ class KarmaSearch(TakesMissing):
         splits: list[Cut] | None,
         y_encoded: Any = None,
     ) -> LeftOut:
-        """Select and report; the selection fits the best kernels to all rows, or, of many rows, the best one is fitted as a model."""
+        """Select and report; the selection fits the best kernels to all rows, or, of many rows, the best one is fitted
+        as a model.
+        """
         for name in ("selection_", "estimators_", "columns_", "calibration_"):
             self.__dict__.pop(name, None)
         many = len(weight) > _MANY

@@ -195,7 +195,9 @@ class Blocks:
         sums_with_marks: Callable[[Rows], RowPairSums],
         pairs: PairsOfTable,
     ) -> None:
-        """`sums_with_marks` makes pair sums of rows with the landmarks; `pairs` stores them for the next kernel of the table."""
+        """`sums_with_marks` makes pair sums of rows with the landmarks; `pairs` stores them for the next kernel of the
+        table.
+        """
         self.form, self.table, self.data, self.n_marks = form, table, data, n_marks
         self.sums_with_marks, self.pairs = sums_with_marks, pairs
         self.step = max(BLOCK // self.n_marks, 1)
@@ -295,7 +297,9 @@ class Blocks:
 
 
 class Sums(NamedTuple):
-    """Sums of `Blocks.normal` over all rows, and those over the larger pieces into which the test parts of cuts divide the rows."""
+    """Sums of `Blocks.normal` over all rows, and those over the larger pieces into which the test parts of cuts divide
+    the rows.
+    """
 
     square: Floats
     right: Floats

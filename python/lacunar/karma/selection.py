@@ -457,7 +457,9 @@ class KernelSelection(BaseEstimator):
     def _batches(
         self, data: Data, grid: Grid, items: Sequence[Trial], real: Any, jobs: int
     ) -> Iterator[tuple[list[int], list[tuple[Form, NDArray[Any]]]]]:
-        """Numbers of items with their kernels and Grams: a table's at once or, as Grams of many rows fill memory, one a thread."""
+        """Numbers of items with their kernels and Grams: a table's at once or, as Grams of many rows fill memory, one a
+        thread.
+        """
         for table in dict.fromkeys(item.entry.table for item in items):
             pairs = self._shared_pairs(data.rows, table, grid)
             numbers = [k for k, item in enumerate(items) if item.entry.table == table]

@@ -182,7 +182,9 @@ def value_in(label: str) -> str:
 
 
 def is_code(text: str) -> bool:
-    """Whether text names one of a series, as 00123 and A12 do: a column that holds such names has categories and no numbers."""
+    """Whether text names one of a series, as 00123 and A12 do: a column that holds such names has categories and no
+    numbers.
+    """
     return bool(_CODE.fullmatch(text))
 
 
@@ -236,7 +238,9 @@ class Reading:
     words: tuple[str, ...] = ()
 
     def number_text(self, cell: str) -> str | None:
-        """The number of a cell as programs write it, None where there is none. A number may lack the unit, and has no other."""
+        """The number of a cell as programs write it, None where there is none. A number may lack the unit, and has no
+        other.
+        """
         match = _UNIT.fullmatch(cell.translate(_BLANKS))
         if match is None or _unit_of(match) not in ((self.prefix, self.unit), _NO_UNIT):
             return None
@@ -341,7 +345,9 @@ def dates_of(cells: Iterable[Any], parsed: Mapping[str, Any]) -> NDArray[np.date
 
 
 def float_cells(cells: Iterable[Any]) -> NDArray[np.float64]:
-    """A column of numbers (n,), NaN where a cell is None, infinite where it is a whole number beyond what a float holds."""
+    """A column of numbers (n,), NaN where a cell is None, infinite where it is a whole number beyond what a float
+    holds.
+    """
     return np.array([np.nan if cell is None else _number(cell) for cell in cells], dtype=np.float64)
 
 
@@ -445,7 +451,9 @@ def _marks(numbers: _Numbers, clear: set[str]) -> tuple[str, str]:
 
 
 def _time_reading(column: TextColumn) -> Reading | None:
-    """A column of times, all with seconds or all without; None where it holds something else, or its type is that of categories."""
+    """A column of times, all with seconds or all without; None where it holds something else, or its type is that of
+    categories.
+    """
     words = [cell for cell in column.texts if _hours_in(cell) is None]
     n_times = column.n_cells - column.n_numbers - sum(column.texts[cell] for cell in words)
     if column.is_category or not 0 < n_times >= _MOSTLY * column.n_cells or len(words) > _WORDS:

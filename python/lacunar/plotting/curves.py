@@ -132,10 +132,8 @@ class ShareCurveDisplay(Curves):
             for k, share in enumerate(shares):
                 hidden = hide(table, pattern, draws < share)
                 for name, learner in learners.items():
-                    model = clone(learner).fit(take(hidden, train), target[train])
-                    predicted = model.predict(take(hidden, test))
-                    wrong = np.square(predicted - target[test]) if regression else predicted != target[test]
-                    losses[name][k, r] = np.sqrt(wrong.mean()) if regression else wrong.mean()
+                    predicted = clone(learner).fit(take(hidden, train), target[train]).predict(take(hidden, test))
+                    losses[name][k, r] = _loss(predicted, target[test], regression)
         seen = np.asarray(shares) * len(pattern.indices) / max(pattern.shape[0] * pattern.shape[1], 1)
         return cls(seen, losses, "RMSE" if regression else "error rate", strong=tuple(learners)[:1]).plot(ax, **line_kw)
 
@@ -153,6 +151,13 @@ class ShareCurveDisplay(Curves):
             error = values.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.zeros(len(values))
             colour = self.lines_[name].get_color()
             ax.fill_between(100 * self.shares, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
+
+
+def _loss(predicted: NDArray[Any], target: NDArray[Any], regression: bool) -> float:
+    """Root mean squared error of numbers, error rate of labels."""
+    if regression:
+        return float(np.sqrt(np.square(predicted - target).mean()))
+    return float((predicted != target).mean())
 
 
 class RegretDisplay(Curves):

@@ -441,7 +441,9 @@ class OverimputationDisplay(Panels):
         return shares
 
     def _draw(self, ax: Any, name: str, words: Inks) -> None:
-        """Of numbers a line for each interval, green where it holds the entry; of levels the share of right draws by level."""
+        """Of numbers a line for each interval, green where it holds the entry; of levels the share of right draws by
+        level.
+        """
         values, share = self.values[name], self.held()[name]
         if name in self.levels:
             right = (self.draws[name] == values).mean(axis=0)

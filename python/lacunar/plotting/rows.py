@@ -35,7 +35,9 @@ class Pattern(NamedTuple):
 
 
 def pattern_of(X: Any) -> Pattern:
-    """The pattern of an array with NaN, a frame of any columns, a sparse matrix (what is not stored is missing) or `Observed`."""
+    """The pattern of an array with NaN, a frame of any columns, a sparse matrix (what is not stored is missing) or
+    `Observed`.
+    """
     table = Observed.from_dense(_marks(_in_narwhals(X))) if is_frame(X) else _entries(X)
     return Pattern(table.indptr, table.indices, table.shape)
 
@@ -50,7 +52,9 @@ def _in_narwhals(X: Any) -> Any:
 
 
 def by_rows(X: Any) -> Any:
-    """A table like X with `shape`, of which `take` takes rows: a frame of narwhals, a CSR or dense array, or `Observed`."""
+    """A table like X with `shape`, of which `take` takes rows: a frame of narwhals, a CSR or dense array, or
+    `Observed`.
+    """
     return _in_narwhals(X) if is_frame(X) else _in_form_of(X, _entries(X))
 
 
@@ -61,7 +65,9 @@ def take(table: Any, rows: Any) -> Any:
 
 
 def hide(table: Any, pattern: Pattern, shown: NDArray[np.bool_]) -> Any:
-    """A copy of what `by_rows` returns without the entries of its pattern that are not shown; `shown` is of shape (nnz,)."""
+    """A copy of what `by_rows` returns without the entries of its pattern that are not shown; `shown` is of shape
+    (nnz,).
+    """
     rows, columns = pattern.row_numbers, pattern.indices
     if not is_frame(table):
         values = _entries(table).values[shown]
@@ -96,7 +102,9 @@ def _entries(X: Any) -> Observed:
 
 
 def _in_form_of(X: Any, table: Observed) -> Any:
-    """Observed as it is; a sparse matrix as CSR, and anything else as an array, which learners that know no `Observed` read too."""
+    """Observed as it is; a sparse matrix as CSR, and anything else as an array, which learners that know no `Observed`
+    read too.
+    """
     if isinstance(X, Observed):
         return table
     return table.to_scipy() if sp.issparse(X) else table.to_dense()

@@ -281,7 +281,9 @@ def least_quasi_dimension_bound(
 
 
 def _least_side(side: SideState, alike: Floats, count: int | None, name: str, laplacians: bool) -> float:
-    """The terms of Theorem 3 that belong to one side, at their least; equal rows of `alike` (size, other) may share a class."""
+    """The terms of Theorem 3 that belong to one side, at their least; equal rows of `alike` (size, other) may share a
+    class.
+    """
     sets = [np.flatnonzero(group) for group in _groups(alike)]
     if count is not None and not len(sets) <= count <= side.size:
         raise ValueError(f"{name} must be between {len(sets)}, the different ones of U, and {side.size}; got {count}.")
@@ -661,7 +663,9 @@ def _check_bound(quasi_dimension: float, gamma: float, m: int, n: int, name: str
 
 
 class _Program(NamedTuple):
-    """min <C, G> over G >= 0 with G = I on the diagonal and, where rows meet columns, G = `fixed` or sign(fixed) G >= |fixed|."""
+    """min <C, G> over G >= 0 with G = I on the diagonal and, where rows meet columns, G = `fixed` or sign(fixed) G >=
+    |fixed|.
+    """
 
     C: Floats  # (m + n, m + n), blocks R_M M and R_N N
     fixed: Floats  # (m + n, m + n), 1 on the diagonal, gamma U where rows meet columns
@@ -675,7 +679,9 @@ class _Program(NamedTuple):
         return np.where(beyond, A, nearest)
 
     def lower(self, S: Floats) -> float:
-        """A bound by any S: made feasible for the dual, whose slack C - diag - blocks is S >= 0, a block's sign that of `fixed`."""
+        """A bound by any S: made feasible for the dual, whose slack C - diag - blocks is S >= 0, a block's sign that of
+        `fixed`.
+        """
         S = np.where(self.is_fixed, S, self.C)
         S = np.where(self.at_least & (np.sign(self.fixed) * S > 0), 0.0, S)
         S = S + max(0.0, -float(np.linalg.eigvalsh(S)[0])) * np.eye(len(S))

@@ -37,7 +37,9 @@ class _AlgorithmOne(KarmaOnline):
         return {"gamma": self.gamma, "count_scale": "raw"}
 
     def _choose_solver(self) -> str:
-        """The same iterates on a weight table where the kernel has one; steps from a function are taken over stored rows, as printed."""
+        """The same iterates on a weight table where the kernel has one; steps from a function are taken over stored
+        rows, as printed.
+        """
         return "support" if callable(self.eta) else super()._choose_solver()
 
     def _rho_of(self, usual: float, targets: Floats, weight: Floats) -> float:
