@@ -146,15 +146,10 @@ def load_problem(
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
     encoder, X = _encoded(frame, texts, table)
     notes += _about(frame, encoder)
-    copies = units_of(_as_numbers(frame))
-    alarms = [
-        *(_repeated(copies) if units is None else []),
-        *_rare(y, task),
-        *sentinel_sentences(frame, {name: y} if task == "regression" else {}),
-        *leaks(frame, y, name, task),
-    ]
-    notes += [f"Warning: {text}" for text in alarms]
-    units = copies if units is None else units
+    if units is None:
+        units = units_of(_as_numbers(frame))
+        notes += [f"Warning: {text}" for text in _repeated(units)]
+    notes += [f"Warning: {text}" for text in _alarms(frame, y, name, task)]
     return Problem(table.source, name, task, frame, X, y, encoder, notes, units, labels, groups, time)
 
 
@@ -465,6 +460,12 @@ def _distinct(column: pd.Series[Any]) -> NDArray[np.float64]:
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     numbers = pandas_module().factorize(column)[0]
     return np.where(numbers < 0, np.nan, numbers)
+
+
+def _alarms(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
+    """Sentences on rare classes, on numbers that may mean missing, and on columns that give the target away."""
+    numbers = {target: y} if task == "regression" else {}
+    return [*_rare(y, task), *sentinel_sentences(frame, numbers), *leaks(frame, y, target, task)]
 
 
 def _repeated(units: NDArray[np.intp]) -> list[str]:

@@ -291,13 +291,11 @@ class PrimalModel(AlgorithmOne):
             if until is not None and until():
                 result = result._replace(n_iter=sweep)
                 break
-            # The gap after a sweep is what the sweep met, less about what it gained on the one before.
-            gained = np.divide(met, last, out=np.ones_like(met), where=last > 0)
-            likely = met * np.clip(1.1 * gained, 0.4, 1.0)
-            close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
+            likely = _likely_gap(met, last)
+            close = _all_within(likely, tol, size)
             if close and result.n_iter == 0:
                 size = np.abs(self.measure_sample(data, targets, upper, beta).primal)
-                close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
+                close = _all_within(likely, tol, size)
             # What is met and does not fall is held up by rounding.
             if close or (met > 0.9 * last).any() or sweep == max_iter:
                 result = self._measure(data, targets, upper, beta, sweep, tol, n_threads)
@@ -367,6 +365,16 @@ class PrimalModel(AlgorithmOne):
         stored = (state[name] for name in _PENDING) if model.wide else model._stored()
         model._restore(np.asarray(state["clock"]), *stored)
         return model
+
+
+def _likely_gap(met: Floats, last: Floats) -> Floats:
+    """The gap (outputs,) after a sweep: what the sweep met, less about what it gained on the `last` one."""
+    gained = np.divide(met, last, out=np.ones_like(met), where=last > 0)
+    return np.asarray(met * np.clip(1.1 * gained, 0.4, 1.0))
+
+
+def _all_within(gap: Floats, tol: float, size: Floats) -> bool:
+    return bool((gap <= tol * np.maximum(size, 1e-300)).all())
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
