@@ -135,7 +135,7 @@ def changes(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
             guard.changing += 1
             try:
                 return method(*args, **kwargs)
-            except BaseException as error:
+            except BaseException as error:  # interrupts too: the guard notes what was left undone
                 guard.after(error)
                 raise
             finally:

@@ -104,7 +104,7 @@ def replace_file(target: Path, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(stream.fileno())  # or the new name could reach the disk before the bytes
         os.chmod(temporary, _mode_after(temporary, replaced))  # mkstemp keeps a file to its owner
         os.replace(temporary, place)
-    except BaseException:
+    except BaseException:  # an interrupt, too, leaves no half of a file behind
         Path(temporary).unlink(missing_ok=True)
         raise
     _to_disk(place.parent)

@@ -243,7 +243,7 @@ def _answers(file: ObservedFile, step: Step) -> Generator[tuple[slice, Any], Non
         for piece in pieces:
             try:
                 answer = step(file._rows(piece))
-            except Exception as error:
+            except Exception as error:  # it is raised again, and says where its rows are
                 error.add_note(f"Rows of this message count from row {start} of {file!r}.")
                 raise
             yield slice(start, start + piece.n_rows), answer
