@@ -235,6 +235,56 @@ def test_more_components_than_columns_are_refused(cls):
         cls(9).fit(X, y)
 
 
+@pytest.mark.parametrize(("n", "D", "gap"), [(3, 30, 0.7), (5, 10, 0.7), (8, 30, 0.0), (8, 30, 0.7), (15, 10, 0.7)])
+def test_few_entries_carry_few_components(n, D, gap):
+    rng = np.random.default_rng(n)
+    X, y = rng.normal(size=(n + 200, D)), rng.normal(size=n + 200)
+    X[rng.random(X.shape) < gap] = np.nan
+    for model in (SLRMRegressor(), SLRMOnlineRegressor(), SLRMRegressorCV()):
+        predicted = model.set_params(random_state=0).fit(X[:n], y[:n]).predict(X[n:])
+        assert np.mean((predicted - y[n:]) ** 2) < 4 * np.mean((y[:n].mean() - y[n:]) ** 2), model
+
+
+def test_one_column_is_searched_with_one_component():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1))
+    assert SLRMRegressorCV().fit(X, 2 * X[:, 0]).best_params_["n_components"] == 1
+    with pytest.raises(ValueError, match="dimensions of at least 1; got \\[0, 1\\]"):
+        SLRMRegressorCV([0, 1]).fit(X, X[:, 0])
+
+
+def equal_noise(n):
+    """Rows whose columns have noise of one size and signals of many, labels, and 300 rows to predict."""
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(n + 300, 3))
+    X = a @ (np.geomspace(0.5, 6, 20) * rng.normal(size=(3, 20))) + rng.normal(size=(n + 300, 20))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X[:n], a[:n, 0], X[n:], a[n:, 0]
+
+
+@pytest.mark.parametrize("over", ["rows", "cells"])
+def test_a_search_fits_in_the_units_it_scored(over):
+    X, y, _, _ = equal_noise(400)
+    options = {"lam1": "auto", "over": over, "random_state": 0}
+    assert len(np.unique(SLRMRegressorCV([3], **options).fit(X, y).scale_)) == 1
+    own_noise = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0) + np.random.default_rng(0).normal(size=X.shape)
+    own_noise *= np.exp(np.arange(20) / 5)
+    assert len(np.unique(SLRMRegressorCV([3], **options).fit(own_noise, y).scale_)) == 20
+
+
+def test_a_first_batch_chooses_the_scale_as_fit_does():
+    X, y, X_new, y_new = equal_noise(800)
+    model = SLRMOnlineRegressor(3, random_state=0)
+    own = clone(model).partial_fit(X[:10], y[:10])  # too few entries to tell
+    assert len(np.unique(own.scale_)) == 20
+    model.partial_fit(X[:400], y[:400])
+    assert len(np.unique(model.scale_)) == 1
+    assert len(np.unique(clone(model).fit(X[:400], y[:400]).scale_)) == 1
+    model.partial_fit(X[400:], y[400:])
+    own.partial_fit(X[10:], y[10:])
+    assert 1 - model.score(X_new, y_new) < 0.9 * (1 - own.score(X_new, y_new))
+
+
 def test_lasso_on_sums_is_the_lasso():
     from sklearn.linear_model import Lasso
 

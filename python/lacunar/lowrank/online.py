@@ -17,7 +17,7 @@ from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, first_basis
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.regression import SubspaceRegression
+from lacunar.lowrank.regression import SubspaceRegression, carried_rank
 from lacunar.lowrank.ridge import LabelFit, lasso_on_sums
 from lacunar.lowrank.supervised import append_labels
 from lacunar.lowrank.trackers import PerColumnRls, SharedRls, Trace, forgetting
@@ -43,7 +43,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     ----------
     n_components : int or None, default=None
         At most the number of columns and 64. None is 10, or the number of columns where there are
-        fewer.
+        fewer, and in `fit` less where columns have few entries, as of `SLRMRegressor`.
     lam1 : "auto", "inf" or float, default="auto"
         Weight of the entries against the label, in standard deviations of y, while the subspace is
         learned (lambda_1 of (5)). Infinite: the subspace does not see labels. "auto" is "inf".
@@ -65,7 +65,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         In a stream deviations, also that of y, are those of the first batch, and means are learned
         from there on: a column of one value there is divided by the size of that value (at least
         1), and one that grows along the stream, as time stamps do, is better passed as differences.
-        `fit` divides all columns by their largest deviation where their noise is then more alike.
+        `fit`, and a first batch with enough entries for its components, divide all columns by their
+        largest deviation where their noise is then more alike.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -205,17 +206,24 @@ class SLRMOnlineRegressor(SubspaceRegression):
         checked = self._read(X, y)
         rows, labels = self._begin_with(*checked)
         self._check_streamed(labels, "SLRMRegressor")
-        shown = np.linspace(0, len(labels) - 1, min(len(labels), _SCALE_ROWS)).astype(np.intp)
-        some = (rows, labels) if len(shown) == len(labels) else (rows[shown], labels[shown])
-        tracker = self._run(*some)
-        is_one_scale = self._find_one_scale(self._model_of(tracker), some)
-        if is_one_scale:
-            rows = self._standardised(checked[0])
-        if is_one_scale or len(shown) < len(labels):
-            tracker = self._run(rows, labels)
+        rows, tracker = self._in_suited_units(checked[0], rows, labels)
+        tracker = tracker or self._run(rows, labels)
         self._store_stream(tracker, rows, labels, refit=True)
         self.n_samples_seen_ = rows.shape[0] * self.max_iter
         return self
+
+    def _in_suited_units(
+        self, checked: Observed, rows: Observed, labels: Floats
+    ) -> tuple[Observed, PerColumnRls | SharedRls | None]:
+        """Standardised rows, divided by one number where that suits the model of 2^14 of them better; and a tracker
+        that has learned them, where there was one.
+        """
+        shown = np.linspace(0, len(labels) - 1, min(len(labels), _SCALE_ROWS)).astype(np.intp)
+        some = (rows, labels) if len(shown) == len(labels) else (rows[shown], labels[shown])
+        tracker = self._run(*some)
+        if self._find_one_scale(self._model_of(tracker), some):
+            return self._standardised(checked), None
+        return rows, tracker if len(shown) == len(labels) else None
 
     def _run(self, rows: Observed, labels: Floats) -> PerColumnRls | SharedRls:
         """A new tracker that has passed over standardised rows `max_iter` times."""
@@ -258,8 +266,11 @@ class SLRMOnlineRegressor(SubspaceRegression):
 
     @all_or_nothing
     def _follow_first(self, X: Any, y: Any) -> SLRMOnlineRegressor:
-        rows, labels = self._begin(X, y, later=True)
+        checked = self._read(X, y)
+        rows, labels = self._begin_with(*checked, later=True)
         self._check_streamed(labels, "SLRMRegressor")
+        if self.standardize and self.n_components_ <= carried_rank(np.bincount(rows.indices).astype(np.float64)):
+            rows = self._in_suited_units(checked[0], rows, labels)[0]
         self.n_samples_seen_ = 0
         self._follow(self._start(rows, generator(self.random_state)), rows, labels)
         return self

@@ -28,6 +28,8 @@ from lacunar.observed.stored import over_files
 Labelled = tuple[Observed, Floats]  # rows, and labels (n, targets), NaN where unknown
 
 _COMPONENTS = 10  # of n_components=None
+# Entries that carry a component: so many a column, or so many a row and a column.
+_A_COLUMN, _A_LINE = 3.0, 1.25
 _SPREADS = 48  # edges of bins of variances that missing entries leave
 _LEAST_SPREAD = 1e-5  # the lowest, in units of the largest
 _LATENT_ROWS = 2**14  # whose covariances are held at once
@@ -71,6 +73,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
     standardize: bool
     random_state: Any
     verbose: int
+    _one_scale: bool | None = None  # whether one number divides all columns, where that is decided before a fit
 
     # -- input ----------------------------------------------------------------------------------------------------
 
@@ -83,7 +86,9 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         return labels.reshape(len(labels), -1), labels.ndim == 1
 
     def _check_rank(self, D: int) -> int:
-        """Number of components to fit to D columns: `n_components`, or the default."""
+        """Number of components to fit to D columns: `n_components`, or the default, which `_fit_columns` lowers where
+        there are few entries.
+        """
         rank = min(_COMPONENTS, D) if self.n_components is None else int(self.n_components)
         if rank > D:
             raise ValueError(
@@ -126,11 +131,16 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         return rows, labels
 
     def _begin_with(self, rows: Observed, labels: Floats, *, later: bool = False) -> Labelled:
+        centred = self._fit_scales(rows, labels, later=later)
+        return self._standardised(rows), centred
+
+    def _fit_scales(self, rows: Observed, labels: Floats, *, later: bool = False) -> Floats:
+        """Store means and scales of columns and labels; the centred labels."""
         self._fit_columns(rows, later=later)
         self._fit_label_means(*label_totals(labels))
         centred = labels - self.label_mean_
         self._fit_label_scales(*label_squares(centred))
-        return self._standardised(rows), centred
+        return centred
 
     def _fit_columns(self, rows: Observed | RowParts, *, later: bool = False) -> None:
         columns, counts = fit_columns_over(rows, self.n_jobs)
@@ -142,6 +152,10 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         self.mean_ = columns.mean if self.standardize else np.zeros_like(columns.mean)
         self.scale_ = columns.scale if self.standardize else np.ones_like(columns.scale)
         self.observed_columns_ = columns.seen if self.standardize and not later else counts > 0
+        if self.n_components is None and not later:
+            self.n_components_ = min(self.n_components_, carried_rank(counts))
+        if self._one_scale:
+            self._divide_by_one()
 
     def _fit_label_means(self, count: Floats, total: Floats) -> None:
         """Store label means (targets,), and whether a target has a known label, from the number and sum of the known
@@ -164,7 +178,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         """Divide all columns by one number, their largest standard deviation, where their noise is more alike in units
         of X than standardised; whether that is so. `model` is that of the standardised `rows`.
         """
-        if not self.standardize:
+        if not self.standardize or self._one_scale is not None:
             return False
         count, squares = in_parts(rows).total(noise_sums, model, self.n_jobs)
         noise = squares / np.maximum(count, 1)
@@ -176,8 +190,12 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         apart, apart_in_units = (weighted_spread(one, count) for one in (logs, logs + np.log(self.scale_)))
         if not apart_in_units < _MORE_ALIKE * apart:
             return False
-        self.scale_ = np.full_like(self.scale_, self.scale_[noisy].max())
+        self._divide_by_one()
         return True
+
+    def _divide_by_one(self) -> None:
+        """Divide all columns by their largest standard deviation."""
+        self.scale_ = np.full_like(self.scale_, self.scale_.max(where=self.observed_columns_, initial=0.0))
 
     def _columns(self) -> tuple[ColumnScale, float | None]:
         """How columns are standardised, and the largest absolute value after that."""
@@ -298,6 +316,18 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._several_targets
         return tags
+
+
+def carried_rank(counts: Floats) -> int:
+    """Components that columns of `counts` (D,) entries carry, at least 1; more fit the rows exactly, leave no noise, and
+    code new rows without bounds.
+
+    A component takes three entries of a column; or, of columns with fewer rows than these, 1.25 for each of its numbers.
+    """
+    seen = counts[counts > 0]
+    if not len(seen):
+        return 1
+    return max(int(seen.sum() / min(_A_COLUMN * len(seen), _A_LINE * (len(seen) + seen.max()))), 1)
 
 
 # -- steps over parts of the rows ---------------------------------------------------------------------------------

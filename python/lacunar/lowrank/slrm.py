@@ -54,7 +54,9 @@ class SLRMRegressor(SubspaceRegression):
     ----------
     n_components : int or None, default=None
         Dimension d of the subspace, at most the number of columns. None is 10, or the number of
-        columns where there are fewer. With a learned ridge, too many cost little.
+        columns where there are fewer, and less where columns have fewer than three entries for each
+        (and more columns than rows 1.25 for each of its numbers). With a learned ridge and more
+        entries, too many cost little.
     solver : {"em", "als"}, default="em"
         "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating
         least squares with a learned ridge.
@@ -215,9 +217,8 @@ class SLRMRegressor(SubspaceRegression):
         """
         if not isinstance(X, ObservedFile):
             checked = self._read(X, y)
-            rows = self._begin_with(*checked)
-            labels = rows[1]
-            self._fit_scaled(rows, InMemory(checked), lambda: (self._standardised(checked[0]), labels))
+            labels = self._fit_scales(*checked)
+            self._fit_scaled(InMemory(checked), lambda: (self._standardised(checked[0]), labels))
             return self
         if y is not None or not X.has_labels:
             raise ValueError(
@@ -253,41 +254,40 @@ class SLRMRegressor(SubspaceRegression):
         return self._fit_parts(parts)
 
     def _fit_parts(self, parts: RowParts) -> SLRMRegressor:
-        table, checked = self._ready_parts(parts)
-        self._fit_scaled(table, checked, lambda: self._table_of(checked))
+        checked = self._check_parts(parts)
+        self._fit_scaled(checked, lambda: self._table_of(checked))
         return self
 
-    def _ready_parts(self, parts: RowParts) -> tuple[RowParts, RowParts]:
-        """Standardised rows and centred labels, whose means and scales are those of a new fit; and what was checked."""
+    def _check_parts(self, parts: RowParts) -> RowParts:
+        """Checked rows and labels, whose means and scales are those of a new fit."""
         tables = parts.map(_check_part, clone(self))
         columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
         self._check_rank(adopt_columns(self, list(columns)))
         self.one_target_ = agree_targets(list(targets))
         self._fit_columns(tables.map(attrgetter("rows"), keep=False))
         self._fit_label_means(*tables.total(_label_totals))
-        ready = self._table_of(tables)
-        self._fit_label_scales(*ready.total(_label_squares))
-        return ready, tables
+        self._fit_label_scales(*tables.total(_label_squares, self.label_mean_))
+        return tables
 
     def _table_of(self, checked: RowParts) -> RowParts:
         """Standardised rows and centred labels of checked parts."""
         return checked.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
 
-    def _fit_scaled(
-        self, table: Labelled | RowParts, checked: RowParts, standardised: Callable[[], Labelled | RowParts]
-    ) -> None:
-        """Fit to standardised rows, which are `standardised()` again where one number for all columns suits better the
+    def _fit_scaled(self, checked: RowParts, standardised: Callable[[], Labelled | RowParts]) -> None:
+        """Fit to rows as `standardised()` returns them, once more where one number for all columns suits better the
         model of the rows, or of a sample where they are many.
         """
-        shares = self._shares(checked)
+        shares, table = self._shares(checked), standardised()
         if shares.all_rows:
             fit = self._fit_table(table, checked)
             if self._find_one_scale(fit.model, table):
+                del table  # memory is for one
                 table = standardised()
                 fit = self._fit_table(table, checked)
         else:
             sample = self._drawn(checked, shares).map(_labelled, keep=False)
             if self._find_one_scale(self._fit_subspace(sample, RELAX).model, sample):
+                del table  # memory is for one
                 table = standardised()
             fit = self._fit_table(table, checked)
         self._store(fit, table, self.alpha)
@@ -439,8 +439,8 @@ def _label_totals(part: _LabelledPart) -> tuple[Floats, Floats]:
     return label_totals(part.labels)
 
 
-def _label_squares(part: Labelled) -> tuple[Floats, Floats]:
-    return label_squares(part[1])
+def _label_squares(part: _LabelledPart, label_mean: Floats) -> tuple[Floats, Floats]:
+    return label_squares(part.labels - label_mean)
 
 
 def _ready(

@@ -19,11 +19,11 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, marked, sampled_rows, squared_errors
-from lacunar.lowrank.parts import InMemory
-from lacunar.lowrank.regression import Labelled, SubspaceRegression, latent_labelled
+from lacunar.lowrank.parts import InMemory, fit_columns_over
+from lacunar.lowrank.regression import Labelled, SubspaceRegression, carried_rank, latent_labelled
 from lacunar.lowrank.ridge import Alpha, LabelFit, fit_labels
 from lacunar.lowrank.slrm import SLRMRegressor
-from lacunar.lowrank.supervised import LABEL_STEPS, fit_supervised, supervised_start
+from lacunar.lowrank.supervised import LABEL_STEPS, fit_supervised, has_few_labels, supervised_start
 from lacunar.observed import Observed
 
 Weight = float | Literal["auto", "inf"]  # lam1
@@ -83,10 +83,10 @@ class _ShortFits:
     def subspaces(self, part: Labelled) -> Iterator[_Subspace]:
         """The subspace of every lam1 in turn, fitted to standardised rows and centred labels."""
         for lam1 in self._weights:
-            start = self._without_labels(part)
-            if lam1 == "auto":
+            start = self.without_labels(part)
+            if lam1 == "auto" and not has_few_labels(InMemory(part)):
                 yield self._with_directions(part, start.fit)
-            elif np.isinf(float(lam1)):
+            elif lam1 == "auto" or np.isinf(float(lam1)):
                 yield start
             else:
                 weights = start.labels(part[1], "auto").weights
@@ -105,7 +105,7 @@ class _ShortFits:
         fit = fit.rotated()
         return _Subspace(fit, latent_labelled(part, fit.model, model.n_jobs)[0])
 
-    def _without_labels(self, part: Labelled) -> _Subspace:
+    def without_labels(self, part: Labelled) -> _Subspace:
         if self._unlabelled is None:
             self._unlabelled = self._fitted(part, "inf", STEPS, self._start)
         return self._unlabelled
@@ -118,6 +118,18 @@ class _ShortFits:
         if self._sample is not None:
             fit = model.set_params(max_iter=1)._fit_subspace(part, start=fit)
         return _Subspace(fit, latent_labelled(part, fit.model, model.n_jobs)[0])
+
+
+def _scaled_fits(
+    model: SLRMRegressor, weights: list[Weight], sample: NDArray[np.intp] | None, checked: Labelled
+) -> _ShortFits:
+    """Short fits of the `checked` rows in the units that suit the model of all of them, as in `SLRMRegressor.fit`; the
+    model keeps these.
+    """
+    part, short_fits = model._begin(*checked), _ShortFits(model, weights, sample)
+    if model.standardize:
+        model._one_scale = model._find_one_scale(short_fits.without_labels(part).fit.model, part)
+    return _ShortFits(model, weights, sample) if model._one_scale else short_fits
 
 
 def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit | None) -> SLRMRegressor:
@@ -163,12 +175,14 @@ def _cell_scores(short_fits: _ShortFits, rows: Observed, labels: Floats, test: N
     hidden = marked(test, rows.nnz)
     part = short_fits.model._begin(hide(rows, hidden), labels)
     mean, scale = short_fits.model.mean_, short_fits.model.scale_
+    own = fit_columns_over(hide(rows, hidden), None)[0].scale if short_fits.model._one_scale else scale
+    in_deviations = (scale / own)[rows.indices[hidden]] ** 2
     standard = rows.with_values((rows.values - mean[rows.indices]) / scale[rows.indices])
     errors = (
         squared_errors(space.latent, space.fit.model.basis, standard, hidden, space.fit.model.mean)
         for space in short_fits.subspaces(part)
     )
-    return np.array([-np.mean(squares) for squares in errors])
+    return np.array([-np.mean(in_deviations * squares) for squares in errors])
 
 
 @whole_answers
@@ -178,7 +192,8 @@ class SLRMRegressorCV(SubspaceRegression):
     Parameters
     ----------
     n_components : sequence of int, default=(2, 5, 10, 20)
-        Dimensions to try; those beyond the number of columns are left out.
+        Dimensions to try, up to the number of columns and what `SLRMRegressor` takes by default
+        where columns have few entries; where all are larger, that alone.
     lam1 : sequence of "inf", "auto" or float, default=("inf", "auto")
         Weights of the entries against the label, in standard deviations of y, to try. "auto" adds
         the directions that `SLRMRegressor` adds where labels gain.
@@ -290,12 +305,7 @@ class SLRMRegressorCV(SubspaceRegression):
         """
         rows = self._check_rows(X, reset=True)
         labels, single = self._check_labels(y, rows)
-        ranks = [int(k) for k in _listed(self.n_components) if k <= rows.shape[1]]
-        if not ranks or min(ranks) < 1:
-            raise ValueError(
-                f"n_components must hold dimensions from 1 to the number of columns, {rows.shape[1]}; got "
-                f"{_listed(self.n_components)}. Add a smaller one."
-            )
+        ranks = self._ranks(rows)
         weights, alphas = _listed(self.lam1), _listed(self.alpha)
         seeds = generator(fixed_seed(self.random_state)).integers(2**31 - 1, size=3)
         known = np.any(~np.isnan(labels), axis=1)
@@ -309,9 +319,11 @@ class SLRMRegressorCV(SubspaceRegression):
         sample = sampled_rows(rows, generator(int(seeds[2])), known)
         scores = np.empty((len(ranks), len(weights), len(alphas), len(folds)))
         starts: dict[int, Fit | None] = {}
+        one_scale: dict[int, bool] = {}
         for r, rank in enumerate(ranks):
             model = self._model(rank, "inf", "auto", int(seeds[0]))
-            short_fits = _ShortFits(model, weights, sample)
+            short_fits = _scaled_fits(model, weights, sample, (rows, labels))
+            one_scale[rank] = bool(model._one_scale)
             for f, test in enumerate(folds):
                 if self.over == "cells":  # folds hide other cells, so that each needs its own subspace of lam1="inf"
                     short_fits = _ShortFits(model, weights, sample)
@@ -323,16 +335,28 @@ class SLRMRegressorCV(SubspaceRegression):
                 say(self.verbose, "n_components=%d lam1=%s: score %.4g", rank, lam1, scored.mean(axis=1).max())
         self._report(list(product(ranks, weights)), scores)
         best = self.best_params_
-        model = self._model(best["n_components"], best["lam1"], best["alpha"], int(seeds[0]))
+        model = self._model(
+            best["n_components"], best["lam1"], best["alpha"], int(seeds[0]), one_scale[best["n_components"]]
+        )
         model = _fitted_to_all(model, rows, labels[:, 0] if single else labels, starts[best["n_components"]])
         for name, value in vars(model).items():
             if name.endswith("_"):
                 setattr(self, name, value)
         return self
 
-    def _model(self, rank: int, lam1: Weight, alpha: Alpha, seed: int) -> SLRMRegressor:
+    def _ranks(self, rows: Observed) -> list[int]:
+        """The dimensions to try: those that rows carry, or the largest of these."""
+        listed = [int(k) for k in _listed(self.n_components)]
+        if not listed or min(listed) < 1:
+            raise ValueError(f"n_components must hold dimensions of at least 1; got {listed}. Add one.")
+        most = min(rows.shape[1], carried_rank(np.bincount(rows.indices).astype(np.float64)))
+        return [k for k in listed if k <= most] or [most]
+
+    def _model(self, rank: int, lam1: Weight, alpha: Alpha, seed: int, one_scale: bool | None = None) -> SLRMRegressor:
         options = {name: getattr(self, name) for name in ("max_iter", "tol", "standardize", "n_jobs")}
-        return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
+        model = SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
+        model._one_scale = one_scale
+        return model
 
     def _report(self, grid: list[tuple[int, Weight]], scores: Floats) -> None:
         from scipy.stats import rankdata

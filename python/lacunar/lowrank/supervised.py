@@ -139,7 +139,7 @@ def labels_gain(sample: RowParts, plain: Fit, labels: Labels, **options: Any) ->
     """Whether a supervised fit to `DrawnRows` predicts labels of held-out rows better than the `plain` one, by more
     than half a standard error.
     """
-    if sample.total(_labelled_rows)[0] < _FEW:
+    if has_few_labels(sample):
         return False
     sums = np.zeros(3)
     for fold in range(_FOLDS):
@@ -152,8 +152,13 @@ def labels_gain(sample: RowParts, plain: Fit, labels: Labels, **options: Any) ->
     return bool(loss < 0 and loss**2 > _SURE**2 * max(square - loss**2 / n, 0.0))
 
 
-def _labelled_rows(part: DrawnRows) -> tuple[int]:
-    return (int((~np.isnan(part.labels)).any(axis=1).sum()),)
+def has_few_labels(rows: RowParts) -> bool:
+    """Whether so few rows of parts have a label that none say what labels gain."""
+    return bool(rows.total(_labelled_rows)[0] < _FEW)
+
+
+def _labelled_rows(part: Labelled | DrawnRows) -> tuple[int]:
+    return (int((~np.isnan(part[1])).any(axis=1).sum()),)
 
 
 def without_fold(part: DrawnRows, fold: int, k: int) -> Labelled:
@@ -197,7 +202,7 @@ class LabelJudge:
         self._columns = sample.each(_n_columns)[0]
         self._train = sample.map(without_fold, 0, self._halves)
         self._least, self._idle = np.inf, 0
-        self.able = bool(sample.total(_labelled_rows)[0] >= _FEW)
+        self.able = not has_few_labels(sample)
 
     def __call__(self, model: LowRankGaussian) -> bool:
         """Whether to stop at this model, which may have label columns."""
