@@ -10,14 +10,13 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lacunar._typing import Floats, Ints
+from lacunar.impute.columns import Column
 from lacunar.impute.formulas import Formula
-from lacunar.impute.models import PRIOR, Newton, draw_around, factor_of, fit_line, fit_multinomial
-from lacunar.impute.tables import Column
+from lacunar.impute.models import PRIOR, Newton, draw_around, factor_of, fit_line, fit_multinomial, share_of_step
 from lacunar.observed.cells import cut, listed
 
 _MOST_STEPS = 25
 _CLOSE = 1e-4  # of a step's gain for each coefficient
-_LONGEST = 4.0  # change of a row's linear predictor in one step
 _TINY = 1e-300
 _LARGEST = 500.0  # linear predictor whose exponential is finite
 
@@ -341,7 +340,7 @@ class CoxRegression:
             slope, information = self._derivatives(A, coef)
             factor = factor_of(information)
             step = lapack.dpotrs(factor, slope, lower=1)[0]
-            coef = coef + step * min(1.0, _LONGEST / max(float(np.abs(A @ step).max()), _TINY))
+            coef = coef + step * share_of_step(A @ step)
             if slope @ step < _CLOSE * len(coef):
                 break
         self._coef, drawn = coef, coef + draw_around(factor, rng)

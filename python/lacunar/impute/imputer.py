@@ -17,9 +17,10 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
 from lacunar.impute.chained import Plan, Target
+from lacunar.impute.columns import Column
 from lacunar.impute.expectations import Joint, Mixture, Recovery, answer, fit_joint, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, constant_cells, learn_columns
-from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
+from lacunar.impute.tables import AnyTable, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Sometimes, floats

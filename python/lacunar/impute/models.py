@@ -132,6 +132,11 @@ class Newton:
         return factor
 
 
+def share_of_step(move: Floats) -> float:
+    """How much of a step that changes linear predictors by `move` is taken: separated levels would have them grow without end."""
+    return min(1.0, _LONGEST / max(float(move.max()), -float(move.min()), _TINY))
+
+
 def softmax(X: Floats, coef: Floats) -> Floats:
     """Probabilities (n, k + 1) of levels from a design (n, p) and coefficients (k, p); those of level 0 are 0."""
     return _softmax(coef @ X.T).T
@@ -176,7 +181,7 @@ def fit_multinomial(X: Floats, hot: Floats, weight: Floats | None, state: Newton
             break
         move = step @ X.T
         far = float(np.sqrt(np.mean(move * move)))
-        length = min(1.0, _LONGEST / max(float(move.max()), -float(move.min()), _TINY))
+        length = share_of_step(move)
         coef, scores = coef + length * step, scores + length * move
     state.parameters = coef.ravel()
     assert factor is not None
@@ -249,8 +254,7 @@ def fit_odds(X: Floats, places: Ints, weight: Floats | None, state: Newton, k: i
 
 def _ascending_step(theta: Floats, step: Floats, X: Floats, k: int) -> Floats:
     """The parameters after a step, or the part of it that keeps cuts in order and predictors near."""
-    longest = max(float(np.abs(X @ step[k - 1 :]).max()), float(np.abs(step[: k - 1]).max()), _TINY)
-    step = step * min(1.0, _LONGEST / longest)
+    step = step * share_of_step(np.r_[X @ step[k - 1 :], step[: k - 1]])
     while (np.diff((theta + step)[: k - 1]) <= 0).any():
         step = step / 2
     return theta + step

@@ -23,6 +23,7 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.impute.analyses import CoxAnalysis, LinearAnalysis, LogisticAnalysis
 from lacunar.impute.chained import Chain, Draw, Parameters, Plan, choose_predictors, draw_rows, run_chain
+from lacunar.impute.columns import Column
 from lacunar.impute.compatible import CompatibleChain
 from lacunar.impute.plans import (
     Learned,
@@ -35,7 +36,7 @@ from lacunar.impute.plans import (
     learn_columns,
 )
 from lacunar.impute.pooling import PooledResult, analysed
-from lacunar.impute.tables import AnyTable, Column, Table, Values, names_of, no_rows, read_table, warn_of_columns
+from lacunar.impute.tables import AnyTable, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.observed.cells import cut, listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole

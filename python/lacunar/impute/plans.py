@@ -12,8 +12,9 @@ import numpy as np
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.impute.analyses import regression_of
 from lacunar.impute.chained import KEPT_DONORS, MOST_TOGETHER, Plan, Target
+from lacunar.impute.columns import Column
 from lacunar.impute.formulas import Formula
-from lacunar.impute.tables import Column, Values
+from lacunar.impute.tables import Values
 from lacunar.observed.cells import cut, listed
 from lacunar.observed.rules import Rule, check_parts, floats
 

@@ -64,7 +64,7 @@ RECORDS = _table(
     ("lacunar", "lacunar.kernels", "KernelForm RadialForm"),
     ("lacunar", "lacunar.observed.cells", "Reading"),
     ("lacunar.impute", "lacunar.impute.analyses", "CoxAnalysis LinearAnalysis LogisticAnalysis"),
-    ("lacunar.impute", "lacunar.impute.tables", "Column"),
+    ("lacunar.impute", "lacunar.impute.columns", "Column"),
     ("lacunar.impute", "lacunar.impute.plans", "Learned"),
 )
 # What a parameter `cv` may be.

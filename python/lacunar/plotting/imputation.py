@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._random import generator
 from lacunar._typing import Floats
+from lacunar.impute.columns import Column
 from lacunar.impute.pooling import PooledResult
-from lacunar.impute.tables import Column, read_table
+from lacunar.impute.tables import read_table
 from lacunar.observed.door import check_numbers
 from lacunar.plotting.rows import by_rows, hide, pattern_of
 from lacunar.plotting.style import OURS, PEERS, Inks, axes_for, inks, quiet
