@@ -154,7 +154,6 @@ class Chain:
         self.columns = {t.place: t.values_of(observed[:, t.own]) for t in plan.targets}
         self.newton: dict[int, Any] = {}
         self._sums: Floats | None = None
-        self._lost: tuple[int, Floats, Floats] | None = None  # place of a column, its rows with gaps, their Gram matrix
         for target in plan.targets:
             self.columns[target.place][target.observed] = target.values
             self._begin(target)
@@ -181,15 +180,20 @@ class Chain:
         for target in self.plan.order:
             if target.formula is not None:
                 continue
-            parameters = self._learn(target)
-            self.draw(target, parameters)
+            rows = self.rows_without(target)
+            parameters = self._learn(target, rows)
+            self.draw(target, parameters, rows)
             if keep:
                 learned[target.place] = self._thinned(target, parameters)
         if keep:
             self._sums = None
             complete = (t for t in self.plan.targets if not len(t.missing) and t.formula is None)
-            learned |= {t.place: self._thinned(t, self._learn(t)) for t in complete}
+            learned |= {t.place: self._thinned(t, self._learn(t, self.rows_without(t))) for t in complete}
         return learned
+
+    def rows_without(self, target: Target) -> Floats:
+        """The rows (m, width) of the design where a column is missing."""
+        return self.X.take(target.missing, axis=0)
 
     def _gram(self) -> Floats:
         """The Gram matrix of all rows, kept up to date by `draw`."""
@@ -203,10 +207,13 @@ class Chain:
         weight = self.plan.weight if rows is None else self.plan.weight[rows]
         return np.asarray(A.T @ (B * weight[:, None]))
 
-    def _learn(self, target: Target) -> Parameters:
-        """Parameters of a column given the others, drawn; of a matching column also the fits of its observed rows."""
+    def _learn(self, target: Target, without: Floats) -> Parameters:
+        """Parameters of a column given the others, drawn; of a matching column also the fits of its observed rows.
+
+        `without` are the rows (m, width) where it is missing.
+        """
         if target.is_number:
-            return self._learn_number(target)
+            return self._learn_number(target, without)
         rows = self._rows(target)
         weight = None if self.plan.weight is None else self.plan.weight[target.observed]
         state = self.newton[target.place]
@@ -239,7 +246,7 @@ class Chain:
         spread[:, target.used] = coef
         return spread
 
-    def _learn_number(self, target: Target) -> Parameters:
+    def _learn_number(self, target: Target, without: Floats) -> Parameters:
         plan, at = self.plan, target.own.start
         if target.is_chosen:
             columns: Ints = np.append(target.used, at)
@@ -249,9 +256,7 @@ class Chain:
             both = self._spread(target, np.vstack([line.coef[:-1], line.drawn[:-1]]))
             coef, drawn = both[:1].ravel(), both[1:].ravel()
         else:
-            lost: Floats = self.X.take(target.missing, axis=0)
-            square = self._product(lost, lost, target.missing)
-            self._lost, gram = (target.place, lost, square), self._gram() - square
+            gram = self._gram() - self._product(without, without, target.missing)
             line = fit_line(gram, at, target.unused, len(target.observed), plan.ridge, self.rng)
             coef, drawn = line.coef, line.drawn
         parameters = {"drawn": drawn[None], "sigma": np.array([line.sigma])}
@@ -261,33 +266,28 @@ class Chain:
             parameters["coef"] = coef[None]
         return parameters
 
-    def draw(self, target: Target, parameters: Parameters) -> None:
-        """Draw the missing entries of one column, and what follows from it."""
-        lost, self._lost = self._lost, None
-        if lost is None or lost[0] != target.place:
-            rows: Floats = self.X.take(target.missing, axis=0)
-            lost = target.place, rows, np.empty((0, 0))
-        rows = lost[1]
-        values = self._drawn(target, rows, parameters)
-        if self._sums is None:
-            self._set(target, values)
-        else:
-            self._change_sums(target, values, rows, lost[2][:, target.own])
+    def draw(self, target: Target, parameters: Parameters, rows: Floats) -> None:
+        """Draw the missing entries of one column, by its rows (m, width) of the design, and what follows from it."""
+        self._set(target, self._drawn(target, rows, parameters))
+        if self._sums is not None:
+            self._change_sums(target, rows, self._sums)
         self._follow(target.place)
 
     def _drawn(self, target: Target, rows: Floats, parameters: Parameters) -> Floats:
         """Values of the missing entries of a column, by its rows (m, width) of the design."""
         return draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
 
-    def _change_sums(self, target: Target, values: Floats, rows: Floats, before: Floats) -> None:
-        """Set a column, and change the Gram matrix by the rows (m, width) where it is missing; `before` is their part of it, if known."""
-        if not len(before):
-            before = self._product(rows, rows[:, target.own], target.missing)
-        self._set(target, values)
-        rows[:, target.own] = self.X[target.missing, target.own]
-        assert self._sums is not None
-        self._sums[:, target.own] += self._product(rows, rows[:, target.own], target.missing) - before
-        self._sums[target.own] = self._sums[:, target.own].T
+    def _change_sums(self, target: Target, rows: Floats, sums: Floats) -> None:
+        """Change the Gram matrix by a column that was drawn; `rows` (m, width), where it is missing, are those before.
+
+        With the column halfway in `rows`, one product is the change, and half of that among its own columns.
+        """
+        before, after = rows[:, target.own].copy(), self.X[target.missing, target.own]
+        rows[:, target.own] = (before + after) / 2
+        change = self._product(rows, after - before, target.missing)
+        change[target.own] = change[target.own] + change[target.own].T
+        sums[:, target.own] += change
+        sums[target.own] = sums[:, target.own].T
 
     def _follow(self, place: int) -> None:
         """Compute anew what formulas make of a column."""
@@ -364,5 +364,5 @@ def draw_rows(
     for _ in range(sweeps if len(plan.order) > 1 else 1):
         for target in plan.order:
             if target.formula is None:
-                chain.draw(target, parameters[target.place])
+                chain.draw(target, parameters[target.place], chain.rows_without(target))
     return chain.values

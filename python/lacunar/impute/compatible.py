@@ -38,20 +38,17 @@ class CompatibleChain(Chain):
             super().sweep()
         return {}
 
-    def _learn(self, target: Target) -> Parameters:
+    def _learn(self, target: Target, without: Floats) -> Parameters:
         """From all completed rows: those where a column is observed may have been selected by the outcome."""
         if target.place in self._outcome:
             return {}
-        parameters = super()._learn(
-            replace(
-                target,
-                observed=self._everyone,
-                values=self.columns[target.place][self._everyone],
-                missing=np.empty(0, dtype=np.intp),
-            )
+        everyone = replace(
+            target,
+            observed=self._everyone,
+            values=self.columns[target.place][self._everyone],
+            missing=np.empty(0, dtype=np.intp),
         )
-        self._lost = None
-        return parameters
+        return super()._learn(everyone, without[:0])
 
     def _drawn(self, target: Target, rows: Floats, parameters: Parameters) -> Floats:
         columns = {place: column[target.missing] for place, column in self.columns.items()}
