@@ -377,9 +377,9 @@ def test_whole_numbers_among_text_have_no_point():
     np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"floor": [2.0, 1.5]})), [[0, 1, 0], [1, 0, 0]])
 
 
-@pytest.mark.parametrize("cell", [[1, 2], (1,), {"a": 1}, np.ones(2)])
+@pytest.mark.parametrize("cell", [[1, 2], (1,), {"a": 1}, np.ones(2), list(range(10_000))])
 def test_cells_that_hold_several_values_are_refused(cell):
-    with pytest.raises(TypeError, match=r"column 'c' must hold numbers, text or dates; got .* in row 1"):
+    with pytest.raises(TypeError, match=r"column 'c' must hold numbers, text or dates; got .{4,60} in row 1"):
         TableEncoder().fit(pd.DataFrame({"c": pd.Series(["x", cell], dtype=object)}))
 
 

@@ -281,6 +281,13 @@ DATES = PLAIN.assign(
 )
 
 
+@pytest.mark.parametrize(("label", "other"), [("up", "down"), (7, 8)])
+def test_a_rare_class_is_named_as_it_is_written(label, other):
+    table = PLAIN.assign(y=np.array([label] * 2 + [other] * (len(PLAIN) - 2)))
+    result = compare(table, "y", task="classification", learner="no columns", folds=3, repeats=1)
+    assert any(f"fewer than 3 rows are of class '{label}':" in warning for warning in result.warnings)
+
+
 def test_splits_in_time_order_are_not_said_to_lack_rows_of_a_class():
     result = compare(PLAIN.assign(day=np.arange(len(PLAIN))), "y", time="day", learner="no columns", folds=3)
     assert not [line for line in result.caveats if "stratified" in line]

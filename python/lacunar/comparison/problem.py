@@ -484,7 +484,7 @@ def _rare(y: NDArray[Any], task: str) -> list[str]:
     if task != "classification":
         return []
     labels, counts = np.unique(y, return_counts=True)
-    rare = [label for label, count in zip(labels, counts, strict=True) if count < 3]
+    rare = labels[counts < 3].tolist()
     if not rare:
         return []
     return [

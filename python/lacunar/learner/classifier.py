@@ -578,7 +578,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if unknown.size:
             raise ValueError(
-                f"y must hold labels that fit has seen ({self.classes_[:5]}...); got {str(labels[unknown[0]])!r} in row {unknown[0]}. Leave such rows out."
+                f"y must hold labels that fit has seen ({self.classes_[:5]}...); got {labels.tolist()[unknown[0]]!r} in row {unknown[0]}. Leave such rows out."
             )
         return np.searchsorted(self.classes_, labels)
 

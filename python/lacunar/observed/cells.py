@@ -116,7 +116,9 @@ def _plain(cell: Any, row: int, name: Any) -> Any:
     if cell is np.ma.masked:
         return None
     if isinstance(cell, list | tuple | dict | set | np.ndarray):
-        raise TypeError(f"column {name!r} must hold numbers, text or dates; got {cell!r} in row {row}. {NESTED}")
+        raise TypeError(
+            f"column {name!r} must hold numbers, text or dates; got {cut(repr(cell))} in row {row}. {NESTED}"
+        )
     if isinstance(cell, bytes | bytearray):
         return _decoded(bytes(cell), row, name)
     if isinstance(cell, Decimal):
