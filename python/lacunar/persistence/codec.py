@@ -140,10 +140,10 @@ def _is_state(name: str) -> bool:
 
 
 def _unstorable(where: str, value: object, reason: str) -> NoReturn:
-    raise TypeError(
-        f"a model file holds plain data; got {where} of type {type(value).__name__}: {reason}. "
-        f"Use numbers, strings, arrays or tuples for it before fitting."
-    )
+    remedy = "Use numbers, strings, arrays or tuples for it before fitting."
+    if hasattr(value, "get_params"):
+        remedy = "Leave it out, or keep models with parts of other libraries by joblib or skops."
+    raise TypeError(f"a model file holds plain data; got {where} of type {type(value).__name__}: {reason}. {remedy}")
 
 
 class Decoder:

@@ -59,9 +59,10 @@ def value_of_measuring(
     Returns
     -------
     value : ndarray of shape (m, d)
-        Prints with the names of the columns, and has `to_frame`. 0 where the entry is known. In
-        squared units of y, for several targets in shares of their variances, and for classes in
-        nats.
+        Prints with the names of the columns, and has `to_frame`; of a frame with text the columns
+        are those that `TableEncoder` makes of it, and so are those of `cost`. 0 where the entry is
+        known. In squared units of y, for several targets in shares of their variances, and for
+        classes in nats.
 
     Raises
     ------
