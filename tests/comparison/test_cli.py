@@ -485,6 +485,7 @@ def test_impute_keeps_observed_cells_as_they_are_written(more, tmp_path):
         (["--output", "o.docx"], 2, "the ending of the name"),
         (["--output", "o.csv", "--n-jobs", "0"], 2, "--n-jobs must be"),
         (["--output", "o.csv", "--na-values", "z=-9"], 2, "no column 'z'"),
+        (["--output", "o.csv", "--na-values", "draww=gone"], 2, "no column 'draww'"),
         (["--output", "o.csv", "--draws", "2"], 1, "has a column `draw`"),
     ],
 )

@@ -176,7 +176,7 @@ def words_for(na_values: Any, names: Sequence[str], source: str) -> dict[str, li
     several = _word_list(na_values)
     for text in several:
         name, mark, word = text.rpartition("=")
-        if mark and _number(word) is not None and name not in names:
+        if mark and name not in names and (_number(word) is not None or get_close_matches(name, names, cutoff=0.8)):
             raise UserError(
                 f"--na-values {cut(text)!r}: no column {cut(name)!r} in {source}; there are {listed(names, 12)}.", 2
             )
