@@ -242,6 +242,16 @@ def rare(n=600):
     return rows, y.astype(int)
 
 
+def test_a_score_that_these_classes_have_not_is_named():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for scoring, reason in (("f1", "pos_label=1 is not a valid label"), ("r2", "")):
+        model = LacunarClassifier(members=["logistic"], cv=2, scoring=scoring)
+        with pytest.raises(
+            ValueError, match=f"scoring must be a score of these classes; got '{scoring}': {reason}.*f1_macro"
+        ):
+            model.fit(X, np.where(X[:, 0] > 0, "ill", "well"))
+
+
 def test_predictions_are_for_the_metric_asked():
     rows, y = rare()
     cheap = {"members": ["logistic", "gaussian"]}

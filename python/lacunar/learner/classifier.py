@@ -379,7 +379,15 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
             shares = np.bincount(y_encoded, weights=weight, minlength=len(offsets))
             offsets = -np.log(np.maximum(shares / shares.sum(), 1e-12))
             return np.asarray(offsets - offsets.mean())
-        best = value(offsets)
+        try:
+            best = value(offsets)
+        except ValueError as error:
+            if callable(self.scoring):
+                raise
+            raise ValueError(
+                f"scoring must be a score of these classes; got {self.scoring!r}: {error}. Pass 'f1_macro' or "
+                "'balanced_accuracy', or make a score of your own with sklearn.metrics.make_scorer."
+            ) from None
         for k in range(len(offsets) if len(offsets) > 2 else 1):
             top = max((value(_moved(offsets, k, step)), -abs(step), step) for step in _OFFSETS)
             if top[0] > best + 1e-12:
