@@ -291,6 +291,7 @@ def test_a_rare_class_is_named_as_it_is_written(label, other):
 def test_splits_in_time_order_are_not_said_to_lack_rows_of_a_class():
     result = compare(PLAIN.assign(day=np.arange(len(PLAIN))), "y", time="day", learner="no columns", folds=3)
     assert not [line for line in result.caveats if "stratified" in line]
+    assert repr(result).startswith("Comparison of 1 learner on y")
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ class Comparison:
             return f"{lines}{shown.to_html(index=False, na_rep='', float_format='%.4g', escape=True)}"
 
     def __repr__(self) -> str:
-        head = f"Comparison of {len(self.learners)} learners on {self.problem.target}"
+        head = f"Comparison of {counted(len(self.learners), 'learner')} on {self.problem.target}"
         return "\n".join([head, self.table.to_string(index=False), *map(visible, self.caveats)])
 
 
