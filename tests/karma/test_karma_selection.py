@@ -294,3 +294,16 @@ def test_triangles_inverted_by_halves(n, real):
     assert inverse.dtype == real
     assert not np.triu(inverse, 1).any()
     assert np.allclose(inverse @ lower, np.eye(n), rtol=0, atol=1e-5 if real is np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize(("n", "first"), [(290, 290), (320, 160)])
+def test_first_rung_tries_all_kernels_on_half_of_many_rows(n, first):
+    Z, Y, _ = table(n)
+    grid = Grid(karma_entries("plain", degree=4), protected=karma_entries("plain", gammas=[1], degree=1))
+    data = Data(Rows(Observed.from_dense(Z), None), Y, np.ones(n))
+    trials = KernelSelection().rungs(data, np.arange(n), grid)
+    screened = [trial for trial in grid.trials if trial.rung == 1]
+    assert {str(trial.entry) for trial in screened if trial.n_rows == first} == {str(entry) for entry in grid.entries}
+    again = {str(trial.entry) for trial in screened if trial.n_rows == n}
+    assert len(again) == (len(grid.entries) if first == n else 24)
+    assert {str(trial.entry) for trial in trials} >= {str(entry) for entry in grid.protected}

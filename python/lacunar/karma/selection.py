@@ -60,6 +60,7 @@ _MASK = 0.5  # weight of the mask's columns beside the others
 _FIRST_CS = (0.3, 3.0)  # of the first rung, on the grid
 _WIDER = 10.0  # from these to the next, below or above, for the _SECOND best kernels
 _SECOND = 24
+_FEWEST_HALVED = 300  # rows of the first rung, from which all kernels are tried on half of them
 _CANDIDATES = 6  # of the second rung, and the best of each kind
 _FAR = 1.25  # times the best squared error of the first rung, beyond which the best of a kind is not searched
 CS = 10.0 ** np.arange(-4, 5.5, 0.5)
@@ -204,8 +205,9 @@ class KernelSelection(BaseEstimator):
     are fitted to all rows and averaged: above `full_rows` rows through `landmarks` rows, whose
     kernel values are features. Kernels are KARMA's with gamma 1 to 4, on the columns, on bumps
     along them and on indicators of their levels; and radial ones of rows filled by column means, or
-    completed, beside their masks. The first rung has 72 to 84 kernels at two to three C; a
-    factorisation at n rows takes 2 n^3 / 3 flops.
+    completed, beside their masks. The first rung has 72 to 84 kernels at two C; where its rows are
+    300 or more it tries these on half of them, and only the best 24 and the best of each kind on
+    all. A factorisation at n rows takes 2 n^3 / 3 flops.
 
     `chosen_` are the averaged kernels as dicts (table, parameters, C, squared error), best first,
     and `forms_` their forms; `coef_` (kernels, m, q) the coefficients of the stored rows `rows_`
@@ -349,9 +351,8 @@ class KernelSelection(BaseEstimator):
             screen_rows, search_rows, screened = self._rungs_in_time(data, order, grid)
         if screen_rows > _PILOT_ROWS or not screened:
             grid.distances.clear()  # those of the rung that was timed are of few rows
-            screen = data.take(np.sort(order[:screen_rows]))
             say(grid.verbose, "first rung: %d kernels on %d rows", len(grid.entries), min(screen_rows, len(order)))
-            screened = self._screen(screen, grid)
+            screened = self._screen(data, order[:screen_rows], grid)
         candidates = _candidates(screened, grid)
         say(grid.verbose, "second rung: %d kernels on %d rows", len(candidates), min(search_rows, len(order)))
         search = data.take(np.sort(order[:search_rows]))
@@ -360,7 +361,7 @@ class KernelSelection(BaseEstimator):
     def _rungs_in_time(self, data: Data, order: Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
         """Rows of the two rungs for which there is time, by a first rung on few rows, and what that rung says."""
         started = perf_counter()
-        screened = self._screen(data.take(np.sort(order[:_PILOT_ROWS])), grid)
+        screened = self._screen(data, order[:_PILOT_ROWS], grid)
         seconds = perf_counter() - started
         half = max(grid.deadline - perf_counter(), 0.0) / 2
         times = (half / max(seconds, TICK)) ** (1 / _ROWS_POWER)
@@ -469,27 +470,38 @@ class KernelSelection(BaseEstimator):
                 specifications = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in batch]
                 yield batch, fitted_kernels(specifications, pairs, data.weight, real)
 
-    def _screen(self, screen: Data, grid: Grid) -> list[Trial]:
-        """All kernels at two C, the better ones at a third, in float32; best first."""
+    def _screen(self, data: Data, rows: Ints, grid: Grid) -> list[Trial]:
+        """All kernels at two C, of many rows on half of them, then the better ones and the best of each kind on all rows
+        and at a third C; in float32, best first.
+        """
         first = [grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()] for C in _FIRST_CS]
+        halved = len(rows) >= _FEWEST_HALVED
+        screen = data.take(np.sort(rows))
+        half = data.take(np.sort(rows[: len(rows) // 2])) if halved else screen
 
-        def score(gram: NDArray[Any], trial: Trial, Cs: Sequence[float]) -> list[Trial]:
-            return [Trial(trial.entry, float(C), squared_errors(gram, screen, C), len(gram), 1) for C in Cs]
+        def score(rows: Data, gram: NDArray[Any], trial: Trial, Cs: Sequence[float]) -> list[Trial]:
+            return [Trial(trial.entry, float(C), squared_errors(gram, rows, C), len(gram), 1) for C in Cs]
 
-        def beyond(trial: Trial) -> list[float]:
+        def again(gram: NDArray[Any], trial: Trial) -> list[Trial]:
             C = trial.C * (_WIDER if first[0] < trial.C else 1 / _WIDER)
             C = grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()]
-            return [] if C in first else [C]
+            beyond = [] if C in first else [C]
+            return (
+                score(screen, gram, trial, [trial.C, *beyond])
+                if halved
+                else [trial, *score(screen, gram, trial, beyond)]
+            )
 
         entries = [Trial(entry, 1.0) for entry in grid.entries]
         trials = self._rung(
-            screen, grid, entries, lambda _, gram, start: score(gram, start, sorted(set(first))), np.float32
+            half, grid, entries, lambda _, gram, start: score(half, gram, start, sorted(set(first))), np.float32
         )
-        best, others = trials[:_SECOND], trials[_SECOND:]
-        best = self._rung(
-            screen, grid, best, lambda _, gram, start: [start, *score(gram, start, beyond(start))], np.float32
+        best = _distinct([*trials[:_SECOND], *(_best_of_kinds(trials) if halved else [])])
+        if halved:
+            grid.distances.clear()  # those of half the rows
+        return _distinct(
+            [*self._rung(screen, grid, best, lambda _, gram, start: again(gram, start), np.float32), *trials]
         )
-        return best + others
 
     def _rung(
         self,
@@ -606,12 +618,22 @@ def _median_distance(pairs: RowPairSums) -> float:
 
 def _candidates(trials: Sequence[Trial], grid: Grid) -> list[Trial]:
     """The best, the best of each kind of table and kernel, and those that stay; best first."""
+    near = [trial for trial in _best_of_kinds(trials) if trial.error <= _FAR * trials[0].error]
+    return _distinct([*trials[:_CANDIDATES], *near, *(trial for trial in trials if trial.entry in grid.protected)])
+
+
+def _best_of_kinds(trials: Sequence[Trial]) -> list[Trial]:
+    """The first trial of each kind of table and kernel."""
     kinds: dict[Any, Trial] = {}
     for trial in trials:
         kinds.setdefault((trial.entry.table, trial.entry.kind), trial)
-    near = [trial for trial in kinds.values() if trial.error <= _FAR * trials[0].error]
-    chosen = [*trials[:_CANDIDATES], *near, *(trial for trial in trials if trial.entry in grid.protected)]
-    return [trial for k, trial in enumerate(chosen) if trial.entry not in [other.entry for other in chosen[:k]]]
+    return list(kinds.values())
+
+
+def _distinct(trials: Sequence[Trial]) -> list[Trial]:
+    """The first trial of each kernel."""
+    entries = [trial.entry for trial in trials]
+    return [trial for k, trial in enumerate(trials) if trial.entry not in entries[:k]]
 
 
 def described(trial: Trial) -> dict[str, Any]:
