@@ -50,7 +50,7 @@ def plan(n):
     X, y = np.random.default_rng(0).normal(size=(n, 1)), np.zeros(n)
     table = base.Table.of(X)
     target = base.Target(None, y[:, None], 0, None)
-    view = model._fit_table(table, None, np.arange(n), target)
+    view, table = model._fit_table(table, None, np.arange(n), target)
     return model._training(table, view, np.arange(n), target, np.inf)
 
 

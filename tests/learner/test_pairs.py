@@ -8,6 +8,7 @@ import pytest
 from tests.reference.learner import pair_means
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar.learner import base
 from lacunar.learner.pairs import Pair, PairMeans, likely_pairs
 
 LEVELS = (9, 7)
@@ -117,6 +118,18 @@ def test_pairs_are_taken_for_classes_and_several_targets():
     both = LacunarRegressor(members=["boosting"], random_state=0).fit(X, np.column_stack([y, -y]))
     means = both.views_.added_.pair_means_[0].mean_
     np.testing.assert_allclose(means[..., 0], -means[..., 1], rtol=1e-9)
+
+
+def test_means_of_a_large_table_are_learned_from_all_of_its_rows(monkeypatch):
+    """Where columns are learned from a part of them."""
+    X, y = goods(2200)
+    part = LacunarRegressor(members=["boosting"], random_state=0).fit(X[:700], y[:700])
+    monkeypatch.setattr(base, "_VIEWED", 700)
+    whole = LacunarRegressor(members=["boosting"], random_state=0).fit(X, y)
+    new, target = goods(800, first=2200)
+    errors = [np.mean((model.predict(new) - target) ** 2) / np.var(target) for model in (part, whole)]
+    assert errors[1] < 0.9 * errors[0]
+    assert abs(np.mean((whole.out_of_fold_ - y) ** 2) / np.var(y) - errors[1]) < 0.1
 
 
 def test_levels_that_add_up_and_rows_that_tell_nothing_add_no_columns():

@@ -8,6 +8,7 @@ import pytest
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
 from lacunar._cuts import cuts_of
+from lacunar.learner import base
 from lacunar.learner import levels as levels_module
 from lacunar.learner.added import LearnedFrom
 from lacunar.learner.levels import LevelMeans, without_own
@@ -185,7 +186,7 @@ def test_text_is_read_from_fewer_levels_than_trees_can_hold_too(n):
     X["text"] = [f"{text} {row}" for row, text in enumerate(X["text"])]
     views = TableViews()
     folds = [np.arange(n)[k::3] for k in range(3)]
-    learned = LearnedFrom((y / y.std())[:, None], np.ones(n), cuts_of(folds, n), 0, None, numbers=True, honest=True)
+    learned = LearnedFrom((y / y.std())[:, None], np.ones(n), cuts_of(folds, n), 0, None, numbers=True)
     views.fit_transform(X, lambda _: learned)
     assert dict(views.what_is_added())[0] == "numbers of its character n-grams"
 
@@ -198,7 +199,7 @@ def test_means_of_levels_are_taken_of_as_many_levels_as_there_are(n_levels):
     y = rng.normal(size=n_levels)[shop] + 0.3 * rng.normal(size=len(shop))
     views, folds = TableViews(), np.array_split(rng.permutation(len(shop)), 3)
     cuts = cuts_of([np.sort(fold) for fold in folds], len(shop))
-    learned = LearnedFrom(y[:, None], np.ones(len(shop)), cuts, 0, None, numbers=True, honest=True)
+    learned = LearnedFrom(y[:, None], np.ones(len(shop)), cuts, 0, None, numbers=True)
     view = views.fit_transform(X, lambda _: learned)
     assert views.what_is_added()[0] == (0, "means of the target by level")
     means = view.T[:, list(views.source_).index(0)]
@@ -214,6 +215,28 @@ def test_levels_that_tell_nothing_do_not_make_the_own_estimate_too_good(n_levels
         warnings.simplefilter("ignore")
         model = LacunarRegressor(members=["linear", "boosting"], cv=3, random_state=0).fit(X, y)
     assert np.mean((model.out_of_fold_ - y) ** 2) > 0.97 * np.var(y)
+
+
+def test_means_of_a_large_table_are_learned_from_all_of_its_rows(monkeypatch):
+    """Where columns are learned from a part of them, in which levels have three rows each."""
+    monkeypatch.setattr(base, "_VIEWED", 3000)
+    X, y = shops(8000, levels=1000)
+    model = LacunarRegressor(**OPTIONS).fit(X[:6000], y[:6000])
+    assert len(model.views_.added_.level_means_[0].known_) == X["shop"][:6000].nunique()
+    own = 1 - np.mean((model.out_of_fold_ - y[:6000]) ** 2) / np.var(y[:6000])
+    assert explained(model, X[6000:], y[6000:]) > 0.85
+    assert abs(own - explained(model, X[6000:], y[6000:])) < 0.05
+
+
+def test_copies_of_a_row_have_no_part_in_its_mean_in_a_large_table(monkeypatch):
+    monkeypatch.setattr(base, "_VIEWED", 3000)
+    X, y = shops(2000, levels=700)
+    y = y + 3 * np.random.default_rng(9).normal(size=2000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows of a shop are alike
+        model = LacunarRegressor(**OPTIONS).fit(pd.concat([X[:1500]] * 4, ignore_index=True), np.tile(y[:1500], 4))
+    own = 1 - np.mean((model.out_of_fold_ - np.tile(y[:1500], 4)) ** 2) / np.var(y[:1500])
+    assert own < explained(model, X[1500:], y[1500:]) + 0.1
 
 
 def test_unlabelled_rows_and_weights_are_taken():

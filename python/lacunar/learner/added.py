@@ -17,13 +17,12 @@ from lacunar._threads import one_openmp_thread
 from lacunar._typing import Floats, Ints
 from lacunar.learner.folds import error_of_sum
 from lacunar.learner.levels import LevelMeans, without_own
-from lacunar.learner.pairs import PairMeans, likely_pairs
+from lacunar.learner.pairs import Pair, PairMeans, likely_pairs
 from lacunar.learner.texts import TextNumbers
 from lacunar.observed.rules import Instance, Items, Rule
 
 MANY_LEVELS = 40  # of a category, from which the mean of the target stands beside the level
 _FEWEST_A_LEVEL = 2  # rows on average, for means of levels to say something of new rows
-_FEWEST_A_LEVEL_OF_LARGE = 20  # the same where a row's own target may be part of a mean
 _FEWEST_ROWS, _MOST_TARGETS = 30, 10
 _PILOT_ROWS, _PILOT_CUTS, _PILOT_TARGETS = 4000, 3, 3
 _PILOT_TREES, _PILOT_LEAVES, _PILOT_PENALTIES = 50, 15, tuple(np.logspace(0, 5, 11))
@@ -40,7 +39,6 @@ class LearnedFrom(NamedTuple):
     seed: int
     groups: Ints | None  # (n,) of the rows, where they are known
     numbers: bool  # whether the targets are numbers, and not of classes
-    honest: bool  # whether training rows are shown as `fit_transform` has them; those of a large table are transformed
 
     @property
     def enough(self) -> bool:
@@ -99,10 +97,9 @@ class AddedColumns(BaseEstimator):
         return not {means.column_ for means in self.level_means_}.isdisjoint(columns.tolist())
 
     def _of_levels(self, texts: Mapping[int, NDArray[np.object_]], learned: LearnedFrom) -> Iterator[_Block]:
-        fewest = _FEWEST_A_LEVEL if learned.honest else _FEWEST_A_LEVEL_OF_LARGE
         for column, levels in texts.items():
             shown = levels[levels != ""]
-            if len(shown) >= fewest * len(set(shown)):
+            if len(shown) >= _FEWEST_A_LEVEL * len(set(shown)):
                 means = LevelMeans().fit(levels, learned.Y, learned.weight, column)
                 yield _Block(means, without_own(levels, learned.Y, learned.weight, learned.cuts))
 
@@ -112,17 +109,38 @@ class AddedColumns(BaseEstimator):
             yield _Block(numbers, numbers.transform(cells))
 
     def _of_pairs(self, rows: Encoded, learned: LearnedFrom) -> Iterator[tuple[PairMeans, Floats]]:
-        fewest = _FEWEST_A_LEVEL if learned.honest else _FEWEST_A_LEVEL_OF_LARGE
         for pair in likely_pairs(rows.table, rows.n_levels, learned.Y, learned.weight):
-            if pair.enough(fewest):
+            if pair.enough(_FEWEST_A_LEVEL):
                 means = PairMeans().fit(pair, learned.Y, learned.weight)
                 yield means, pair.without_own(learned.Y, learned.weight, learned.cuts)
 
-    def transform(self, texts: Mapping[int, NDArray[np.object_]], table: Floats) -> Floats:
-        """Columns (m, added) of encoded rows whose text is given by column."""
-        of_columns = [maker.transform(texts[maker.column_]) for maker in self.makers]
+    def learn(self, rows: Encoded, Y: Floats, weight: Floats, cuts: Sequence[tuple[Ints, Ints]]) -> Floats:
+        """Learn the means again, from all rows of a large table, of which a part said which are taken; those of its rows (n, means), of other folds."""
+        own = []
+        for level_means in self.level_means_:
+            levels = rows.texts[level_means.column_]
+            level_means.fit(levels, Y, weight, level_means.column_)
+            own.append(without_own(levels, Y, weight, cuts))
+        for pair_means in self.pair_means_:
+            pair = Pair.of(rows.table, pair_means.places_.tolist(), pair_means.mean_.shape[:2])
+            pair_means.fit(pair, Y, weight)
+            own.append(pair.without_own(Y, weight, cuts))
+        return np.hstack(own)
+
+    def transform(self, texts: Mapping[int, NDArray[np.object_]], table: Floats, own: Floats | None = None) -> Floats:
+        """Columns (m, added) of encoded rows whose text is given by column; training rows have means of their `own` (m, means)."""
+        of_levels = [means.transform(texts[means.column_]) for means in self.level_means_]
+        of_texts = [numbers.transform(texts[numbers.column_]) for numbers in self.text_numbers_]
         of_pairs = [pair.transform(table[:, pair.places_]) for pair in self.pair_means_]
-        return np.hstack([np.zeros((len(table), 0)), *of_columns, *of_pairs])
+        if own is not None:
+            n_levels = sum(means.shape[1] for means in of_levels)
+            of_levels, of_pairs = [own[:, :n_levels]], [own[:, n_levels:]]
+        return np.hstack([np.zeros((len(table), 0)), *of_levels, *of_texts, *of_pairs])
+
+    @property
+    def has_means(self) -> bool:
+        """Whether some columns are means of the target."""
+        return bool(self.level_means_ or self.pair_means_)
 
     @property
     def makers(self) -> list[LevelMeans | TextNumbers]:

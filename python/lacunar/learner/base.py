@@ -37,7 +37,7 @@ from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskCompariso
 from lacunar.learner.members import MEMBERS, ROWS_OF_KERNELS, GaussianMember, members_of
 from lacunar.learner.targets import TargetVariance
 from lacunar.learner.trees import worth_reading
-from lacunar.learner.views import Reads, TableViews, TrainingSet, View, drawn
+from lacunar.learner.views import Reads, TableViews, TrainingSet, View, drawn, with_texts
 from lacunar.lowrank.gaussian import check_prices
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
@@ -78,6 +78,8 @@ class Table(NamedTuple):
     X: Any
     n: int
     counted: Ints  # rows of a weight above 0, in ascending order
+    # (n, means) of the target by level and by pair of levels, of a large table, in which a row's own target has no part
+    means: Floats | None = None
 
     @classmethod
     def of(cls, X: Any) -> Table:
@@ -173,8 +175,8 @@ class LacunarBase(Explains, TakesMissing):
 
     # -- the table ------------------------------------------------------------------------------------------------------
 
-    def _fit_table(self, table: Table, weight: Floats | None, rows: Ints, target: Target) -> View | None:
-        """Learn the columns and the posterior, from a sample of a large table; all rows as the members see them, None of a large table.
+    def _fit_table(self, table: Table, weight: Floats | None, rows: Ints, target: Target) -> tuple[View | None, Table]:
+        """Learn the columns and the posterior, from a sample of a large table; all rows as the members see them, None of a large table, which gets means.
 
         `target` is that of some rows, by which columns of text are judged.
         """
@@ -200,7 +202,22 @@ class LacunarBase(Explains, TakesMissing):
         self.masks_ = MaskComparison().fit(view.T[:, self.views_.of_one_], self.seed_)
         self.posterior_ = self._posterior(view.Z, None if weight is None else weight[part])
         self._warn_of_no_posterior()
-        return view.among(part, table.n) if len(part) == len(table.counted) else None
+        if len(part) == len(table.counted):
+            return view.among(part, table.n), table
+        return None, table._replace(means=self._learned_means(table, rows, target))
+
+    def _learned_means(self, table: Table, rows: Ints, target: Target) -> Floats | None:
+        """Learn means of the target by level from all rows with a target; for every row those of other folds."""
+        if not self.views_.added_.has_means:
+            return None
+        encoded = self.views_.encoded(table.take(rows[k : k + BATCH]) for k in range(0, len(rows), BATCH))
+        shown = with_texts(View(encoded.table, encoded.table), encoded.texts).T
+        cuts = self._cuts_of_part(rows, table, shown, target)
+        weight = np.ones(len(rows)) if target.weight is None else target.weight
+        own = self.views_.added_.learn(encoded, target.Y, weight, cuts)
+        means = np.full((table.n, own.shape[1]), np.nan)
+        means[rows] = own
+        return means
 
     def _learned_from(self, part: Ints, table: Table, view: View, rows: Ints, target: Target) -> LearnedFrom:
         """Targets and folds of a part of the table, which the view shows, where `rows` of the table have a target."""
@@ -217,12 +234,10 @@ class LacunarBase(Explains, TakesMissing):
         if groups is not None and of_part.groups is not None:
             groups[places] = of_part.groups
         in_part = [(places[train], places[test]) for train, test in cuts]
-        return LearnedFrom(
-            Y, weight, in_part, self.seed_, groups, numbers=not self._of_labels, honest=len(part) == len(table.counted)
-        )
+        return LearnedFrom(Y, weight, in_part, self.seed_, groups, numbers=not self._of_labels)
 
     def _cuts_of_part(self, rows: Ints, table: Table, T: Floats, target: Target) -> list[Cut]:
-        """Cuts of some rows by which columns of text are judged: those of the members, or of many rows a few folds."""
+        """Cuts of some rows by which columns of text are judged, and means by level learned: those of the members, or of many rows a few folds."""
         units = units_of(T) if target.groups is None else units_in(target.groups)
         if len(rows) > MOST_FOLDED:
             return cuts_of(even_folds(target.labels, units, _FOLDS, self.seed_), len(rows))
@@ -280,7 +295,8 @@ class LacunarBase(Explains, TakesMissing):
     def _viewed(self, table: Table, rows: Ints, remarks: Remarks, *, completed: bool = False) -> View:
         """Some rows as members see them, made a batch at a time: in single precision where they are many, and completed as they are seen."""
         remarks.rows = rows[:BATCH]
-        view = self.views_.transform(table.take(remarks.rows), remarks)
+        own = None if table.means is None else table.means[remarks.rows]
+        view = self.views_.transform(table.take(remarks.rows), remarks, own=own)
         view = self._with_always_seen(view) if completed else view
         if len(rows) <= BATCH:
             return view

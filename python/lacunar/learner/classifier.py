@@ -294,7 +294,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
         target = self._target(
             y_encoded, self._class_weighted(weight, rows, y_encoded, ignored), read_groups(groups, len(labels), rows)
         )
-        view = self._fit_table(table, weight, rows, target)
+        view, table = self._fit_table(table, weight, rows, target)
         learned = self._trained(table, view, rows, target, deadline)
         self.ensemble_, logs, judged, tested = learned[:4]
         self.target_variance_, self.kept_ = learned.target_variance, learned.kept

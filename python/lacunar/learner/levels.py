@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,16 @@ class LevelMeans(BaseEstimator):
 
     def fit(self, levels: NDArray[np.object_], Y: Floats, weight: Floats, column: int) -> LevelMeans:
         """Learn from levels (n,), "" where missing, and targets (n, q), NaN where unknown; `column` is its number in the table."""
-        self.column_ = column
-        self.known_, self.mean_ = _shrunk_means(levels, Y, weight, _ratios(levels, Y, weight))
+        self.column_, (known, place) = column, _places(levels)
+        self.known_ = known.astype(object)
+        self.mean_ = _shrunk_means(place, len(known), Y, weight, _ratios(place, len(known), Y, weight))
         return self
 
     def transform(self, levels: NDArray[np.object_]) -> Floats:
         """Means (m, q) of levels (m,), NaN where a level is missing."""
-        return _looked_up(levels, self.known_, self.mean_)
+        places = {level: k for k, level in enumerate(self.known_)} | {"": -1}
+        means = np.vstack([self.mean_, np.zeros((1, self.mean_.shape[1]))])
+        return _at(np.array([places.get(level, len(self.known_)) for level in levels], dtype=np.intp), means)
 
 
 def without_own(levels: NDArray[np.object_], Y: Floats, weight: Floats, cuts: Sequence[tuple[Ints, Ints]]) -> Floats:
@@ -45,10 +48,11 @@ def without_own(levels: NDArray[np.object_], Y: Floats, weight: Floats, cuts: Se
 
     All are shrunk alike, for rows of one cut would be told from others by how far their means lie apart.
     """
-    ratios = _ratios(levels, Y, weight)
-    means = _looked_up(levels, *_shrunk_means(levels, Y, weight, ratios))
+    known, place = _places(levels)
+    ratios = _ratios(place, len(known), Y, weight)
+    means = _at(place, _shrunk_means(place, len(known), Y, weight, ratios))
     for train, test in split_rows(Y, cuts):
-        means[test] = _looked_up(levels[test], *_shrunk_means(levels[train], Y[train], weight[train], ratios))
+        means[test] = _at(place[test], _shrunk_means(place[train], len(known), Y[train], weight[train], ratios))
     return means
 
 
@@ -69,8 +73,8 @@ class GroupSums(NamedTuple):
 
     @classmethod
     def of(cls, place: Ints, y: Floats, weight: Floats, n_levels: int) -> GroupSums:
-        """Of rows whose levels have the numbers `place` (n,), and whose targets (n,) are NaN where unknown."""
-        counted = ~np.isnan(y) & (weight > 0)
+        """Of rows whose levels have the numbers `place` (n,), -1 where missing, and whose targets (n,) are NaN where unknown."""
+        counted = ~np.isnan(y) & (weight > 0) & (place >= 0)
         place, y, weight = place[counted], y[counted], weight[counted]
         sizes = np.bincount(place, weights=weight, minlength=n_levels).astype(np.float64)
         sums = np.bincount(place, weights=weight * y, minlength=n_levels)
@@ -78,25 +82,17 @@ class GroupSums(NamedTuple):
         return cls(sizes, means, float(weight @ (y - means[place]) ** 2), len(y))
 
 
-def _places(levels: NDArray[np.object_]) -> tuple[NDArray[np.bool_], NDArray[np.str_], Ints]:
-    """Which rows have a level, the different levels, and the place of each row's."""
-    shown = levels != ""
-    known, place = np.unique(levels[shown].astype(str), return_inverse=True)
-    return shown, known, place
+def _places(levels: NDArray[np.object_]) -> tuple[NDArray[np.str_], Ints]:
+    """The different levels, and the place of each row's among them, -1 where it is missing."""
+    shown, place = levels != "", np.full(len(levels), -1)
+    known, place[shown] = np.unique(levels[shown].astype(str), return_inverse=True)
+    return known, place
 
 
-def _shrunk_means(
-    levels: NDArray[np.object_], Y: Floats, weight: Floats, ratios: Sequence[float]
-) -> tuple[NDArray[np.object_], Floats]:
-    """Different levels, and their means less the mean over levels (levels, q)."""
-    shown, known, place = _places(levels)
-    if not len(known):
-        return known.astype(object), np.zeros((0, Y.shape[1]))
-    columns = [
-        shrunk(GroupSums.of(place, y, weight[shown], len(known)), ratio)
-        for y, ratio in zip(Y[shown].T, ratios, strict=True)
-    ]
-    return known.astype(object), np.column_stack(columns)
+def _shrunk_means(place: Ints, n_levels: int, Y: Floats, weight: Floats, ratios: Sequence[float]) -> Floats:
+    """Means by level less the mean over levels (levels, q)."""
+    columns = [shrunk(GroupSums.of(place, y, weight, n_levels), ratio) for y, ratio in zip(Y.T, ratios, strict=True)]
+    return np.column_stack(columns)
 
 
 def shrunk(groups: GroupSums, ratio: float) -> Floats:
@@ -108,10 +104,9 @@ def shrunk(groups: GroupSums, ratio: float) -> Floats:
     return np.asarray(trust * (groups.mean - precision @ groups.mean / precision.sum()))
 
 
-def _ratios(levels: NDArray[np.object_], Y: Floats, weight: Floats) -> list[float]:
+def _ratios(place: Ints, n_levels: int, Y: Floats, weight: Floats) -> list[float]:
     """Of every target the variance between levels in units of that within."""
-    shown, known, place = _places(levels)
-    return [ratio_of(GroupSums.of(place, y, weight[shown], len(known))) for y in Y[shown].T]
+    return [ratio_of(GroupSums.of(place, y, weight, n_levels)) for y in Y.T]
 
 
 def ratio_of(groups: GroupSums) -> float:
@@ -125,7 +120,6 @@ def ratio_of(groups: GroupSums) -> float:
     return float(np.clip(variance / max(within, 1e-12), _LEAST_RATIO, _MOST_RATIO))
 
 
-def _looked_up(levels: NDArray[Any], known: NDArray[Any], means: Floats) -> Floats:
-    places = {level: k for k, level in enumerate(known)} | {"": len(known) + 1}
-    table = np.vstack([means, np.zeros((1, means.shape[1])), np.full((1, means.shape[1]), np.nan)])
-    return table[[places.get(level, len(known)) for level in levels]]
+def _at(place: Ints, means: Floats) -> Floats:
+    """The means (m, q) of levels by their places, NaN of -1."""
+    return np.vstack([means, np.full((1, means.shape[1]), np.nan)])[place]

@@ -325,7 +325,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         scaled = (Y - self.target_mean_) / self.target_scale_
         known = np.flatnonzero(~np.isnan(scaled).all(axis=1) & counted)
         of_known = None if weight is None else weight[known] / weight[known].mean()
-        view = self._fit_table(
+        view, table = self._fit_table(
             table, weight, known, Target(None, scaled[known], 0, of_known, read_groups(groups, len(Y), known))
         )
         self.ensembles_: list[Ensemble] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -312,7 +312,7 @@ class TableViews(BaseEstimator):
         rows = Encoded(self._texts(cells), encoded, self._level_counts(), self.encoder_.source_)
         targets = None
         if learned is not None and (rows.texts or len(rows.n_levels) > 1):
-            targets = learned(_with_texts(view, rows.texts))
+            targets = learned(with_texts(view, rows.texts))
         if targets is not None and targets.enough:
             columns = self.added_.fit_transform(rows, view.T, self.categorical_, targets)
             if columns.shape[1]:
@@ -407,10 +407,25 @@ class TableViews(BaseEstimator):
         self.cut_ = usual
         return view
 
-    def transform(self, X: Any, remarks: Remarks | None = None, *, learner: Any = None) -> View:
+    def encoded(self, batches: Iterable[Any]) -> Encoded:
+        """All rows of a large table, of which means by level and by pair of levels are learned."""
+        texts: dict[int, list[NDArray[np.object_]]] = {means.column_: [] for means in self.added_.level_means_}
+        tables = []
+        for batch in batches:
+            cells = TableEncoder._columns(self.encoder_, batch, reset=False)
+            with np.errstate(over="ignore"):
+                tables.append(self.encoder_._encoded(cells, Remarks()).astype(np.float32))
+            for j, of_column in texts.items():
+                of_column.append(self.encoder_._text_of(cells[j], j))
+        whole = {j: np.concatenate(of_column) for j, of_column in texts.items()}
+        return Encoded(whole, np.vstack(tables), self._level_counts(), self.encoder_.source_)
+
+    def transform(
+        self, X: Any, remarks: Remarks | None = None, *, learner: Any = None, own: Floats | None = None
+    ) -> View:
         """Rows as the members see them. What is to be said of batches goes to `remarks`; without one it is said at once.
 
-        Names and numbers of columns are refused in the name of the learner, where there is one.
+        Names and numbers of columns are refused in the name of the learner, where there is one. Training rows of a large table have means of their `own`.
         """
         table = self._readable(X)
         if isinstance(table, Observed):
@@ -420,7 +435,7 @@ class TableViews(BaseEstimator):
         encoded = self.encoder_._encoded(cells, noted)
         if self.added_.source_.size:
             texts = self._texts(cells) if self.added_.makers else {}
-            encoded = np.hstack([encoded, self.added_.transform(texts, encoded)])
+            encoded = np.hstack([encoded, self.added_.transform(texts, encoded, own)])
         noted.meaning = _UNSEEN
         if remarks is None:
             noted.warn()
@@ -593,7 +608,7 @@ class TableViews(BaseEstimator):
         return table
 
 
-def _with_texts(view: View, texts: Mapping[int, NDArray[np.object_]]) -> View:
+def with_texts(view: View, texts: Mapping[int, NDArray[np.object_]]) -> View:
     """The view with a column of T for every column of text, so that rows which differ in it are no copies."""
     columns = [np.unique(text.astype(str), return_inverse=True)[1].astype(np.float64) for text in texts.values()]
     return View(view.Z, np.column_stack([view.T, *columns]))
