@@ -241,3 +241,18 @@ def test_a_row_far_from_all_others_gets_no_value_far_from_the_targets():
     far[:, -1] = 1e3
     values = model.ensemble_.members_[0].predict(model.views_.transform(far), model.posterior_)
     assert np.abs(values).max() <= 2
+
+
+@pytest.mark.parametrize(("n", "stored"), [(2000, 2000), (2001, 1000)])
+def test_kernels_of_more_rows_go_through_landmarks_and_are_still_tested_on_parts(n, stored, monkeypatch):
+    X, y = table(n)
+    y += 0.1 * np.random.default_rng(1).normal(size=n)
+    seen, fit = [], KernelSelection.fit
+    monkeypatch.setattr(
+        KernelSelection,
+        "fit",
+        lambda self, Z, Y, cuts, *rest, **options: seen.append(len(cuts)) or fit(self, Z, Y, cuts, *rest, **options),
+    )
+    model = LacunarRegressor(members=["kernels"], random_state=0).fit(X, y)
+    assert seen == [24]
+    assert model.ensembles_[0].members_[0].selection_.rows_.shape[0] == stored

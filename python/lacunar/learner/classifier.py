@@ -177,7 +177,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
     weights by 1 + 400/n. All members but trees read a column that is skewed or has long tails
     as it is and as normal scores. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the
     latent model of Ganti and Willett, 2015, by EM. Rows whose label is missing (NaN, None)
-    teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) to 20,000. Of more
+    teach the low-rank Gaussian. O(n^2 d) up to 2,000 rows, O(n (1500 + d) d) to 20,000. Of more
     rows boosting learns from all (700 trees a model at most, until 100 of them gain nothing on a
     held-out part), logistic regression from as many as have 1e7 inputs, the kernels from
     10,000; where latent coordinates help boosting they are columns of it, and they and their

@@ -218,7 +218,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     little harm; where ridge regression shows, out of fold, that targets go on straight beyond a
     third of the farthest number of a column, at three times the farthest. Kernels: Hazan, Livni and
     Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose
-    target is missing (NaN) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d)
+    target is missing (NaN) teach the low-rank Gaussian. O(n^2 d) up to 2,000 rows, O(n (1500 + d)
     d) to 20,000. Of more rows boosting learns from all (700 trees a model at most, until 100 of
     them gain nothing on a held-out part), ridge regression from as many as have 1e7 inputs, the
     kernels from 10,000; where latent coordinates help boosting they are columns of it, and they and
