@@ -134,8 +134,8 @@ def test_noise_sums_are_those_of_their_formula():
     Z, seen, basis = rows.to_dense(), ~np.isnan(X), gaussian.basis
     expected = np.zeros_like(squares)
     for z, o in zip(Z, seen, strict=True):
-        latent = np.linalg.solve(basis[o].T @ basis[o] + gaussian.ridge * np.eye(5), basis[o].T @ z[o])
-        expected[o] += (z[o] - basis[o] @ latent) ** 2
+        hat = basis[o] @ np.linalg.solve(basis[o].T @ basis[o] + gaussian.ridge * np.eye(5), basis[o].T)
+        expected[o] += (z[o] - hat @ z[o]) ** 2 / np.maximum(1 - np.diag(hat), 0.05)
     np.testing.assert_array_equal(count, seen.sum(axis=0))
     np.testing.assert_allclose(squares, expected, rtol=1e-9)
 

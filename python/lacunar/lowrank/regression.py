@@ -36,6 +36,7 @@ _LATENT_ROWS = 2**14  # whose covariances are held at once
 _FLAT = 1e-12  # standard deviation of labels, in units of their mean, below which they are constant
 _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
 _LEAST_NOISE = 1e-3  # of a column, in its own variances: less is rounding, or a column that others repeat
+_LEVERAGES, _LEAST_FREE = 2**20, 0.05  # products that are held at once for leverages, and the least of one less these
 _MORE_ALIKE = 0.9  # times as far apart as standardised noise, at most, is noise of one size
 
 
@@ -343,14 +344,21 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
 
 
 def noise_sums(part: Labelled, model: LowRankGaussian, n_jobs: int | None) -> tuple[Floats, Floats]:
-    """Number of entries and sum of squared residuals (D,) of every column. O(n d^3)."""
+    """Number of entries and sum of squared noise (D,) of every column. O(nnz d^2 + n d^3).
+
+    An entry of leverage h on its row's latent coordinates leaves a residual e with E e^2 = (1 - h) sigma^2.
+    """
     rows, D = part[0], part[0].shape[1]
     count, squares = np.zeros((2, D))
-    for _, block in standardised_blocks(rows, model.mean, n_jobs=n_jobs):
-        latent = model.latent(block, n_jobs=n_jobs).latent
-        fitted = np.einsum("ij,ij->i", latent[block.row_numbers], model.basis[block.indices])
-        count += np.bincount(block.indices, minlength=D)
-        squares += np.bincount(block.indices, (block.values - fitted) ** 2, minlength=D)
+    pairs = np.ascontiguousarray(packed_squares(model.basis.T).T)
+    most = max(_LEVERAGES * rows.shape[0] // max(rows.nnz * pairs.shape[1], 1), 1)
+    for _, block in standardised_blocks(rows, model.mean, most, n_jobs=n_jobs):
+        latent = model.latent(block, inverse=True, n_jobs=n_jobs)
+        at, columns = block.row_numbers, block.indices
+        residuals = block.values - np.einsum("ij,ij->i", latent.latent[at], model.basis[columns])
+        leverages = np.einsum("ij,ij->i", latent.inverse[at], pairs[columns])
+        count += np.bincount(columns, minlength=D)
+        squares += np.bincount(columns, residuals**2 / np.maximum(1 - leverages, _LEAST_FREE), minlength=D)
     return count, squares
 
 
