@@ -254,11 +254,16 @@ def test_intervals_rest_on_values_where_training_masks_no_longer_hold(tmp_path):
     rows = at_random(full, rng, 0.6)
     with pytest.warns(UserWarning, match="lack other entries"):
         interval, quantiles = model.predict_interval(rows), model.predict_quantiles(rows, [0.05, 0.95])
-    np.testing.assert_array_equal(interval, quantiles)
+    gaps = np.isnan(rows).any(axis=1)
+    np.testing.assert_array_equal(interval[gaps], quantiles[gaps])
     assert 0.86 < np.mean((interval[:, 0] <= target) & (target <= interval[:, 1])) < 0.96
     few = [model.predict_interval(rows[first : first + 40]) for first in range(0, 1480, 40)]  # too few to be compared
     low, high = np.vstack(few).T
     assert np.mean((low <= target[:1480]) & (target[:1480] <= high)) < 0.85
+    with pytest.warns(UserWarning, match="lack other entries"):
+        together = model.predict_interval(np.vstack([rows, full[:40]]))
+    np.testing.assert_array_equal(together[:1500], interval)
+    np.testing.assert_array_equal(together[1500:], model.predict_interval(full[:40]))  # no mask misleads there
     usual = by_value(full, rng)
     np.testing.assert_array_equal(model.predict_interval(usual)[:9], model.predict_interval(usual[:9]))
     save_model(model, tmp_path / "model")

@@ -460,8 +460,8 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         all training rows have wider ones, by the residuals of copies of training rows with further
         entries hidden, at random and by their own values. Where 50 rows or more come whose observed
         values are not those of training, beyond chance, what masks told the members may no longer
-        hold, as when training entries were missing by their own values: intervals then are those of
-        `lacunar.uncertainty.MaskConformalRegressor`
+        hold, as when training entries were missing by their own values: intervals of rows with gaps
+        then are those of `lacunar.uncertainty.MaskConformalRegressor`
         and rest on values alone; their middle is another than the prediction. All this is measured,
         not guaranteed; `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee
         for rows like those of training.
@@ -519,7 +519,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     ) -> Floats:
         """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...), nothing below the bound.
 
-        Where observed values are no longer those of training, the spread may be told `by_value`.
+        Where observed values are no longer those of training, the spread of rows with gaps may be told `by_value`.
         """
         check_is_fitted(self)
         if None in self.deviations_:
@@ -528,15 +528,20 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
             )
         least, changed = lowest_ends(lower_bound, self.least_target_), False
 
+        def ends_of(spreads: Sequence[Any]) -> Floats:
+            return np.stack([np.maximum(answer(one), low) for one, low in zip(spreads, least, strict=True)], axis=1)
+
         def answers(view: View) -> Floats:
             nonlocal changed
             if by_value and len(view.T) >= FEWEST_ROWS:  # the last few rows of many are as those before
                 changed = self.masks_.values_changed(self.views_.comparable(view.T))
-            spreads = self._value_spreads(view) if changed else self._spreads(view)
-            ends = np.stack([np.maximum(answer(one), low) for one, low in zip(spreads, least, strict=True)], axis=1)
+            spreads = self._spreads(view)
+            ends = ends_of(spreads)
+            gaps = np.flatnonzero(np.isnan(view.T).any(axis=1) & changed)
+            if len(gaps):  # rows without have no mask to mislead the members
+                ends[gaps] = ends_of(self._value_spreads(view.take(gaps)))
             if are_intervals and lower_bound == "auto":
-                predictions = self._values(view) if changed else np.column_stack([one.values for one in spreads])
-                hold_predictions(ends, predictions, least)
+                hold_predictions(ends, np.column_stack([one.values for one in spreads]), least)
             return ends
 
         return self._shaped(self._in_batches(X, answers))
