@@ -47,7 +47,7 @@ def test_means_agree_with_the_formula():
     pair = pair_of(table)
     ratios = pair.ratios(y[:, None], np.ones(300))
     means = PairMeans().fit(pair, y[:, None], np.ones(300)).transform(table)[:, 0]
-    expected = pair_means(*table.T, y, ratios[0])
+    expected = pair_means(table[:, 0], table[:, 1], y, ratios[0])
     np.testing.assert_allclose(means, [expected[tuple(row)] for row in table.tolist()], rtol=1e-9, atol=1e-12)
 
 
@@ -86,6 +86,20 @@ def test_pairs_are_looked_at_where_they_tell_more_than_their_levels(mean):
     assert [pair.places for pair in found] == [(0, 1)]
 
 
+def test_a_third_category_is_looked_at_where_a_pair_tells_something():
+    rng = np.random.default_rng(5)
+    table = rng.integers(4, size=(2000, 4)).astype(float)
+    a, b, c = table[:, :3].astype(int).T
+    y = 2 * rng.normal(size=(4, 4, 4))[a, b, c] + rng.normal(size=2000)
+    found = [*likely_pairs(table, dict.fromkeys(range(4), 4), y[:, None], np.ones(2000))]
+    triples = [pair for pair in found if len(pair.places) == 3]
+    assert triples
+    assert all(set(pair.places) == {0, 1, 2} for pair in triples)
+    means = PairMeans().fit(triples[0], y[:, None], np.ones(2000)).transform(table[:, triples[0].places])[:, 0]
+    cells = pd.Series(y).groupby([a, b, c]).transform("mean").to_numpy()
+    assert np.corrcoef(means, cells)[0, 1] > 0.98
+
+
 # -- the learner --------------------------------------------------------------------------------------------------------------
 
 
@@ -96,6 +110,18 @@ def fitted(task="regression", **options):
     return silently(
         LacunarClassifier(members=["boosting"], random_state=0, **options).fit, X, np.digitize(y, [-0.5, 0.5])
     )
+
+
+def test_three_categories_that_tell_together_are_taken(tmp_path):
+    rng = np.random.default_rng(6)
+    levels = rng.integers(4, size=(1500, 3))
+    y = 2 * rng.normal(size=(4, 4, 4))[tuple(levels.T)] + rng.normal(size=1500)
+    X = pd.DataFrame(levels, columns=list("abc")).map(lambda k: f"L{k}").assign(x=rng.normal(size=1500))
+    model = LacunarRegressor(members=["boosting"], random_state=0).fit(X, y)
+    (_, what), *_ = model.views_.what_is_added()[::-1]
+    assert what.endswith((" and a", " and b", " and c"))
+    save_model(model, tmp_path / "m")
+    np.testing.assert_array_equal(load_model(tmp_path / "m").predict(X), model.predict(X))
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ class AddedColumns(BaseEstimator):
             level_means.fit(levels, Y, weight, level_means.column_)
             own.append(without_own(levels, Y, weight, cuts))
         for pair_means in self.pair_means_:
-            pair = Pair.of(rows.table, pair_means.places_.tolist(), pair_means.mean_.shape[:2])
+            pair = Pair.of(rows.table, pair_means.places_.tolist(), pair_means.sizes_.tolist())
             pair_means.fit(pair, Y, weight)
             own.append(pair.without_own(Y, weight, cuts))
         return np.hstack(own)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from math import prod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from lacunar.observed.rules import Rule, floats, whole
 
 _FEWEST_LEVELS = 3  # of a category
 _MOST_CATEGORIES, _MOST_PAIRS = 20, 5  # of which pairs are looked at, those of most levels first; and pairs judged
+_MOST_TRIPLES = 2  # pairs that are looked at with a third category, and triples judged
+_MOST_MEANS = 100_000
 _SCREENED_ROWS = 4000
 _BEYOND_CHANCE = 3.0  # standard errors by which means of pairs vary more than rows of a pair let one expect
 _ROUNDS = 3  # of fitting the levels of one category to what those of the other leave
@@ -27,37 +30,44 @@ class PairMeans(BaseEstimator):
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
-        "places_": whole(2, distinct=True),  # columns of the encoded table
+        "places_": whole("categories", distinct=True),  # columns of the encoded table
+        "sizes_": whole("categories", low=1),
         "mean_": floats("levels", "others", "q"),
     }
 
     def fit(self, pair: Pair, Y: Floats, weight: Floats) -> PairMeans:
         """Learn from targets (n, q), NaN where unknown."""
-        self.places_ = np.array(pair.places)
+        self.places_, self.sizes_ = np.array(pair.places), np.array(pair.sizes)
         self.mean_ = pair.means(Y, weight, pair.ratios(Y, weight))
         return self
 
     def transform(self, levels: Floats) -> Floats:
-        """Means (m, q) of pairs of levels (m, 2), NaN where either is missing."""
-        return Pair.of(levels, (0, 1), self.mean_.shape[:2]).looked_up(self.mean_)
+        """Means (m, q) of levels of the categories (m, 2 or 3), NaN where one is missing."""
+        return Pair.of(levels, range(levels.shape[1]), self.sizes_.tolist()).looked_up(self.mean_)
 
 
 class Pair(NamedTuple):
-    """Two categories of some rows."""
+    """Two categories of some rows, of which the first may itself be a pair."""
 
-    places: tuple[int, int]  # columns of the encoded table
-    shape: tuple[int, int]  # levels of either, and one that stands for all that were not seen
-    rows: Ints  # that have both levels
+    places: tuple[int, ...]  # columns of the encoded table
+    sizes: tuple[int, ...]  # levels of each, and one that stands for all that were not seen
+    rows: Ints  # that have all levels
     first: Ints  # their levels
     second: Ints
     n: int
 
     @classmethod
-    def of(cls, encoded: Floats, places: Sequence[int], shape: Sequence[int]) -> Pair:
-        """The categories in two columns of encoded rows."""
+    def of(cls, encoded: Floats, places: Sequence[int], sizes: Sequence[int]) -> Pair:
+        """The categories in columns of encoded rows; all but the last are one."""
         rows = np.flatnonzero(~np.isnan(encoded[:, places]).any(axis=1))
-        first, second = encoded[rows][:, places].astype(np.intp).T
-        return cls((int(places[0]), int(places[1])), (shape[0], shape[1]), rows, first, second, len(encoded))
+        *joined, second = encoded[rows][:, places].astype(np.intp).T
+        first = np.ravel_multi_index(tuple(joined), tuple(sizes[:-1]))
+        return cls(tuple(places), tuple(sizes), rows, first, second, len(encoded))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Levels of either."""
+        return prod(self.sizes[:-1]), self.sizes[-1]
 
     def among(self, rows: Ints) -> Pair:
         """The same of some of the rows, which keep their numbers."""
@@ -133,16 +143,22 @@ class Effects(NamedTuple):
         return (ratio - 1) / float(np.sqrt(2 / between + 2 / within))
 
 
-def likely_pairs(encoded: Floats, n_levels: Mapping[int, int], Y: Floats, weight: Floats) -> Iterator[Pair]:
-    """The pairs of categories whose levels together tell most beyond chance of what each of them leaves; `n_levels` by column."""
+def likely_pairs(encoded: Floats, n_levels: Mapping[int, int], Y: Floats, weight: Floats) -> list[Pair]:
+    """The pairs of categories whose levels together tell most beyond chance of what each of them leaves, and of these with a third one; `n_levels` by column."""
     step = max(-(-len(encoded) // _SCREENED_ROWS), 1)
     most = sorted((j for j, size in n_levels.items() if size >= _FEWEST_LEVELS), key=lambda j: (-n_levels[j], j))
-    found = []
-    for places in combinations(sorted(most[:_MOST_CATEGORIES]), 2):
-        shape = [n_levels[j] + 1 for j in places]
-        seen = Pair.of(encoded[::step], places, shape)
-        told = max(seen.effects(y, weight[::step]).beyond_chance for y in Y[::step].T)
-        if told > _BEYOND_CHANCE:
-            found.append((told, places, shape))
-    for _, places, shape in sorted(found, reverse=True)[:_MOST_PAIRS]:
-        yield Pair.of(encoded, places, shape)
+    categories = sorted(most[:_MOST_CATEGORIES])
+
+    def likely(candidates: Iterable[tuple[int, ...]], n_most: int) -> list[tuple[int, ...]]:
+        told = {}
+        for places in candidates:
+            sizes = [n_levels[j] + 1 for j in places]
+            if prod(sizes) <= _MOST_MEANS:
+                seen = Pair.of(encoded[::step], places, sizes)
+                told[places] = max(seen.effects(y, weight[::step]).beyond_chance for y in Y[::step].T)
+        best = sorted(told, key=lambda places: (-told[places], places))[:n_most]
+        return [places for places in best if told[places] > _BEYOND_CHANCE]
+
+    pairs = likely(combinations(categories, 2), _MOST_PAIRS)
+    triples = likely(((*pair, j) for pair in pairs[:_MOST_TRIPLES] for j in categories if j not in pair), _MOST_TRIPLES)
+    return [Pair.of(encoded, places, [n_levels[j] + 1 for j in places]) for places in (*pairs, *triples)]

@@ -355,7 +355,10 @@ class TableViews(BaseEstimator):
         added += [(text.column_, "numbers of its character n-grams") for text in self.added_.text_numbers_]
         names = getattr(self.encoder_, "feature_names_in_", [f"x{j}" for j in range(self.encoder_.n_features_in_)])
         pairs = [self.encoder_.source_[pair.places_] for pair in self.added_.pair_means_]
-        return added + [(int(j), f"means of the target by its levels and those of {names[k]}") for j, k in pairs]
+        for first, *others in pairs:
+            of_others = " and ".join(str(names[j]) for j in others)
+            added.append((int(first), f"means of the target by its levels and those of {of_others}"))
+        return added
 
     def _wordy(self) -> list[int]:
         columns = zip(self.encoder_.kinds_, self.encoder_.categories_, strict=True)
@@ -562,10 +565,11 @@ class TableViews(BaseEstimator):
         """Refuse a model file whose means by pair are of other levels than those of its columns."""
         counts = self._level_counts()
         for pair in self.added_.pair_means_:
-            shape = tuple(counts.get(int(place), -1) + 1 for place in pair.places_)
-            if pair.mean_.shape[:2] != shape or not np.isin(pair.places_, self.kept_).all():
+            sizes = [counts.get(int(place), -1) + 1 for place in pair.places_]
+            whole = sizes == pair.sizes_.tolist() and np.prod(sizes[:-1]) == len(pair.mean_)
+            if not whole or pair.mean_.shape[1] != sizes[-1] or not np.isin(pair.places_, self.kept_).all():
                 raise ValueError(
-                    f"mean_ of a pair must be of the levels {shape} of two columns; got {pair.mean_.shape}"
+                    f"mean_ of a pair must be of the levels {sizes} of its columns; got {pair.mean_.shape}"
                 )
 
     def _without_pairs(self, view: View) -> View:
