@@ -308,6 +308,9 @@ def test_splits_in_time_order_are_not_said_to_lack_rows_of_a_class():
         ({"target": "y", "groups": "pair", "folds": 9}, "Lower `folds`, or bring more groups."),
         ({"target": "y", "max_rows": 3, "folds": 2}, "`max_rows` must be at least 4 for 2 folds"),
         ({"target": "y", "groups": "y", "time": "a"}, "groups='y' and time='a' ask for two kinds of folds."),
+        ({"target": "y", "groups": np.arange(60)}, "`groups` must be the name of a column; got a numpy.ndarray. Put"),
+        ({"target": "y", "time": [1, 2]}, "`time` must be the name of a column; got a list. Put the values into"),
+        ({"target": "y", "drop": ["y"]}, "drop='y' is the target (as asked). Name another with `target`"),
     ],
 )
 def test_errors_name_keywords_in_python(options, message):

@@ -128,6 +128,10 @@ def load_problem(
     name, why = choose_target(table, target)
     notes.append(f"Target: {cut(name)} ({why}).")
     left_out = named_columns(drop, names, table.source, "--drop")
+    if name in left_out:
+        raise UserError(
+            f"--drop {cut(name)!r} is the target ({why}). Name another with --target, or do not drop it.", 2
+        )
     used = named_columns(use, names, table.source, "--use")
     in_order, groups, time = _in_order(table, name, groups, time, names, notes)
     frame, y = in_order.drop(columns=list({name, *left_out} - {groups})), values_of(in_order[name])
@@ -159,12 +163,18 @@ def _in_order(
     """The rows, by time where a column says so, and the columns of groups and of time by their names in the table."""
     if groups is not None and time is not None:
         raise UserError(
-            f"--groups {cut(groups)!r} and --time {cut(time)!r} ask for two kinds of folds. Leave one out.", 2
+            f"--groups {cut(str(groups))!r} and --time {cut(str(time))!r} ask for two kinds of folds. Leave one out.", 2
         )
     frame = table.frame.reset_index(drop=True)  # the index says where a row was
     if groups is None and time is None:
         return frame, None, None
     option, wish = ("--groups", groups) if time is None else ("--time", time)
+    if not np.isscalar(wish) and str(wish) not in names:
+        raise UserError(
+            f"{option} must be the name of a column; got {_article(type(wish))}. Put the values into the table first, "
+            f"data.assign(key=values) of a pandas frame, and name that column, {option.removeprefix('--')}='key'.",
+            2,
+        )
     column = _known(str(wish), names, table.source, option)
     if column == target:
         raise UserError(f"{option} {cut(column)!r} is the target. Name another column.", 2)
