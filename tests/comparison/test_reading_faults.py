@@ -280,3 +280,10 @@ def test_words_for_missing_in_arrays():
 def test_words_for_a_column_that_is_not_there():
     with pytest.raises(UserError, match="na_values='c': no such column"):
         lacunar.compare(FRAME, "y", na_values={"c": 9})
+
+
+@pytest.mark.parametrize("line", ['{"a": 1, "y":', "{'a': 1, 'y': 2}", "1, 2"])
+def test_a_broken_line_of_json_is_named(line, place):
+    file = place('{"a": 1, "y": 2}\n\n' + line + '\n{"a": 3, "y": 4}\n', "bad.jsonl")
+    with pytest.raises(UserError, match=r"line 3 .* is no JSON object. .* mend the line"):
+        read_table(file)

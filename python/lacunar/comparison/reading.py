@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import lzma
 import re
 import warnings
@@ -472,8 +473,31 @@ def _read_json(path: Path, source: str, how: How) -> Table:
     encoding = how.encoding or "utf-8"
     with path.open(encoding=encoding) as file:
         first = file.read(4096).lstrip()[:1]
-    frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
+    try:
+        frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
+    except (ValueError, AttributeError):  # the latter of a line that is a number
+        if first == "{":
+            _refuse_broken_line(path, encoding, source)
+        raise
     return Table(flat(frame, source), source)
+
+
+def _refuse_broken_line(path: Path, encoding: str, source: str) -> None:
+    """UserError for the first line that is no object of JSON, where there is one."""
+    with path.open(encoding=encoding) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip() and not _is_object(line):
+                raise UserError(
+                    f"{source}: line {number} ({cut(line.strip(), 60)!r}) is no JSON object. A file that begins with '{{' "
+                    "holds one row a line: mend the line, or put the rows into a list, [{...}, {...}]."
+                ) from None
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def _read_excel(path: Path, source: str, how: How) -> Table:
