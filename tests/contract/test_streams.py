@@ -255,10 +255,17 @@ def test_a_bad_batch_leaves_what_was_learned_before_it(name, at):
     options = CLASSES_OF_Y if y is WORDS else {}
     wanted = make().fit_batches(((X[cut], None if y is None else y[cut]) for cut in cuts()[: at or None]), **options)
     model = make() if at else make().fit_batches(((X[cut], None if y is None else y[cut]) for cut in cuts()), **options)
-    with pytest.raises(ValueError, match="inf"):
+    with pytest.raises(ValueError, match="inf") as raised:
         model.fit_batches(broken(y, at), **options)
+    assert raised.value.__notes__[-1] == f"Batch {at + 1} raised this; the first is 1."
     for one, other in zip(answers(model), answers(wanted), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_an_empty_batch_is_named():
+    with pytest.raises(ValueError, match="0 sample") as raised:
+        GROUSE(n_components=2).fit_batches([X[:20], X[:0]])
+    assert raised.value.__notes__ == ["Batch 2 raised this; the first is 1."]
 
 
 @pytest.mark.parametrize("name", [*ROWS, *PAIRS])

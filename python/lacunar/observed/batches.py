@@ -372,20 +372,20 @@ def _svmlight_tables(
 def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any, Any], Any]) -> None:
     """Start afresh and learn batch after batch, each by `learn(model, batch)`.
 
-    An error in the first batch leaves the model as it was; a later one what `learn` leaves. Other threads have the model between two
-    batches, and while the next one is fetched.
+    An error in the first batch leaves the model as it was; a later one what `learn` leaves; its note says which batch it was. Other
+    threads have the model between two batches, and while the next one is fetched.
     """
     _refuse_one_table(batches)
-    stream = iter(batches)
-    for first in stream:
+    number = 0
+    for number, batch in enumerate(batches, 1):
         with lock_of(model):
-            _begin(model, first, learn)
-        break
-    else:
+            try:
+                _begin(model, batch, learn) if number == 1 else learn(model, batch)
+            except Exception as error:
+                error.add_note(f"Batch {number} raised this; the first is 1.")
+                raise
+    if not number:
         raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
-    for batch in stream:
-        with lock_of(model):
-            learn(model, batch)
 
 
 def _refuse_one_table(batches: Any) -> None:
