@@ -242,7 +242,8 @@ def rare(n=600):
     return rows, y.astype(int)
 
 
-def test_a_score_that_these_classes_have_not_is_named():
+def test_a_score_that_these_classes_have_not_is_named_before_work_is_done(monkeypatch):
+    monkeypatch.setattr(LacunarClassifier, "_fit_table", None)
     X = np.random.default_rng(0).normal(size=(60, 2))
     for scoring, reason in (("f1", "pos_label=1 is not a valid label"), ("r2", "")):
         model = LacunarClassifier(members=["logistic"], cv=2, scoring=scoring)
@@ -250,6 +251,23 @@ def test_a_score_that_these_classes_have_not_is_named():
             ValueError, match=f"scoring must be a score of these classes; got '{scoring}': {reason}.*f1_macro"
         ):
             model.fit(X, np.where(X[:, 0] > 0, "ill", "well"))
+    with pytest.raises(ValueError, match=r"got 'roc_auc': multi_class must be in"):
+        LacunarClassifier(scoring="roc_auc").fit(X, np.arange(60) % 3)
+
+
+def test_many_classes_are_remarked_on_once():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 40
+    model = LacunarClassifier(members=["logistic", "boosting"], cv=2, scoring="f1_macro")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert sum("number of unique classes" in str(warning.message) for warning in caught) == 1
+
+
+def test_a_kind_of_folds_is_named_once():
+    with pytest.raises(ValueError, match="parameter of LacunarClassifier") as raised:
+        LacunarClassifier(cv=1).fit([[0.0], [1.0]], [0, 1])
+    assert str(raised.value).count("an int in the range [2, inf)") == str(raised.value).count("split") == 1
 
 
 def test_predictions_are_for_the_metric_asked():

@@ -148,7 +148,7 @@ class LacunarBase(Explains, TakesMissing):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "members": [StrOptions({"auto"}), list, tuple],
-        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "cv_object", None],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), Iterable, None],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -294,9 +295,13 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
         target = self._target(
             y_encoded, self._class_weighted(weight, rows, y_encoded, ignored), read_groups(groups, len(labels), rows)
         )
+        self._check_scoring(target.weight is not None)
         view, table = self._fit_table(table, weight, rows, target)
-        learned = self._trained(table, view, rows, target, deadline)
-        self.ensemble_, logs, judged, tested = learned[:4]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The number of unique classes")  # `check_classes` has said it already
+            learned = self._trained(table, view, rows, target, deadline)
+            self.ensemble_, logs, judged, tested = learned[:4]
+            self.offsets_ = self._tuned(logs, judged)
         self.target_variance_, self.kept_ = learned.target_variance, learned.kept
         self.out_of_fold_ = np.full((len(rows), len(self.classes_)), np.nan)
         self.out_of_fold_[tested] = np.exp(logs)
@@ -304,7 +309,6 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
         n_missing, t = judged.view.n_missing, judged.view.T.shape[1]
         self.scores_ = ConformalScores().fit(scores, n_missing, t, labels=judged.labels)
         self.extra_missing_ = self._extra_missing(learned.after, logs[learned.rows_after])
-        self.offsets_ = self._tuned(logs, judged)
         self._warn_of_classes(logs, judged)
         assert judged.labels is not None
         one_hot = judged.labels[:, None] == np.arange(len(self.classes_))
@@ -362,25 +366,19 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
         of_rows = np.ones(len(rows)) if of_rows is None else of_rows
         return of_rows * class_weights(of_classes, self.classes_, y_encoded, of_rows)
 
-    def _tuned(self, logs: Floats, training: TrainingSet) -> Floats:
-        """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
-        offsets, y_encoded, weight = np.zeros(len(self.classes_)), training.labels, training.weight
-        assert y_encoded is not None
-        if self.scoring == "accuracy" or len(self.classes_) < 2:
-            return offsets
-        score = get_scorer(self.scoring)
-        answer = _Answer(self.classes_)
+    def _check_scoring(self, weighted: bool) -> None:
+        """ValueError for a named score that does not fit the classes, by a trial on three rows of each."""
+        c = len(self.classes_)
+        if c > 1 and isinstance(self.scoring, str) and self.scoring != "accuracy":
+            labels = np.repeat(np.arange(c), 3)
+            self._score_of(np.eye(c)[labels], labels, np.ones(3 * c) if weighted else None)
 
-        def value(candidate: Floats) -> float:
-            extra = {} if weight is None else {"sample_weight": weight}
-            return float(score(answer.with_values(logs + candidate), None, self.classes_[y_encoded], **extra))
-
-        if self.scoring == "balanced_accuracy":  # of which the optimum is known: divide by the shares of the classes
-            shares = np.bincount(y_encoded, weights=weight, minlength=len(offsets))
-            offsets = -np.log(np.maximum(shares / shares.sum(), 1e-12))
-            return np.asarray(offsets - offsets.mean())
+    def _score_of(self, logs: Floats, y_encoded: Ints, weight: Floats | None) -> float:
+        """`scoring` of log probabilities (n, c) of rows of these classes."""
+        extra = {} if weight is None else {"sample_weight": weight}
+        answer = _Answer(self.classes_).with_values(logs)
         try:
-            best = value(offsets)
+            return float(get_scorer(self.scoring)(answer, None, self.classes_[y_encoded], **extra))
         except ValueError as error:
             if callable(self.scoring):
                 raise
@@ -388,6 +386,22 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
                 f"scoring must be a score of these classes; got {self.scoring!r}: {error}. Pass 'f1_macro' or "
                 "'balanced_accuracy', or make a score of your own with sklearn.metrics.make_scorer."
             ) from None
+
+    def _tuned(self, logs: Floats, training: TrainingSet) -> Floats:
+        """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
+        offsets, y_encoded, weight = np.zeros(len(self.classes_)), training.labels, training.weight
+        assert y_encoded is not None
+        if self.scoring == "accuracy" or len(self.classes_) < 2:
+            return offsets
+        if self.scoring == "balanced_accuracy":  # of which the optimum is known: divide by the shares of the classes
+            shares = np.bincount(y_encoded, weights=weight, minlength=len(offsets))
+            offsets = -np.log(np.maximum(shares / shares.sum(), 1e-12))
+            return np.asarray(offsets - offsets.mean())
+
+        def value(candidate: Floats) -> float:
+            return self._score_of(logs + candidate, y_encoded, weight)
+
+        best = value(offsets)
         for k in range(len(offsets) if len(offsets) > 2 else 1):
             top = max((value(_moved(offsets, k, step)), -abs(step), step) for step in _OFFSETS)
             if top[0] > best + 1e-12:
