@@ -400,9 +400,10 @@ class KernelForm:
         on_sum, on_count, constant = map(real, self.coefficients())
         values: NDArray[Any] = sums * on_sum
         values += counts.astype(sums.dtype) * on_count + constant if on_count else constant
-        if self.gamma != 1:  # g is 1 everywhere
+        g = self.table(int(counts.max(initial=0)))
+        if (g != 1).any():  # it is 1 everywhere at gamma=1
             # `take` in a mode reads an entry in a third of the time of an index, which is checked.
-            values *= self.table(int(counts.max(initial=0))).astype(sums.dtype).take(counts, mode="clip")
+            values *= g.astype(sums.dtype).take(counts, mode="clip")
         return values
 
     def of_pairs(self, pairs: RowPairSums) -> NDArray[Any]:

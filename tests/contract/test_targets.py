@@ -210,8 +210,6 @@ MODELS = {
     "karma": lambda X: KarmaClassifier().fit(X, Y),
     "popca": lambda X: POPCA(1).fit(X),
     "imputer": lambda X: LowRankImputer(1).fit(X),
-    "conformal": lambda X: MaskConformalClassifier().fit(X, Y),
-    "conformal regressor": lambda X: MaskConformalRegressor().fit(X, Y.astype(float)),
 }
 
 
