@@ -28,9 +28,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, is_classifier
 
 import lacunar
-from lacunar import KarmaClassifier, Observed, load_model, save_model
+from lacunar import Observed, load_model, save_model
 from lacunar.completion import read_pair_batches
-from lacunar.lowrank import GaussianRegressor
 from lacunar.observed import ObservedFile, read_batches, write_batches
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "what-takes-what.md"
@@ -47,8 +46,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LacunarClassifier": {"members": ["logistic"], "cv": 2},
     "LacunarRegressor": {"members": ["gaussian", "boosting"], "cv": 2},
     "LowRankImputer": {"max_iter": 5},
-    "MaskConformalClassifier": {"estimator": KarmaClassifier(), "cv": 2},
-    "MaskConformalRegressor": {"estimator": GaussianRegressor(max_iter=3), "cv": 2},
+    "MaskConformalClassifier": {"cv": 2},
+    "MaskConformalRegressor": {"cv": 2},
     "MultipleImputer": {"n_imputations": 2, "sweeps": 2},
     "PETRELS": {"n_components": 2},
     "POPCA": {"n_components": 2},

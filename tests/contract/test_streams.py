@@ -284,9 +284,11 @@ def test_no_batch_is_an_error_and_changes_nothing(name):
 def test_one_table_or_its_path_is_no_sequence_of_batches(name, tmp_path):
     make, y = ROWS[name][:2]
     options = CLASSES_OF_Y if y is WORDS else {}
-    for table in (X, pd.DataFrame(X), sp.csr_array(X)):
+    for table in (X, pd.DataFrame(X), sp.csr_array(X), Observed.from_dense(X)):
         with pytest.raises(TypeError, match=r"iterable of batches; got a .* Pass \[\(X, y\)\] for one batch"):
             make().fit_batches(table, **options)
+        with pytest.raises(TypeError, match=r"iterable of batches; got one batch \(X, y\)\. Pass \[\(X, y\)\]"):
+            make().fit_batches((table, np.zeros(len(X))), **options)
     for path in ("t.csv", tmp_path / "t.csv"):
         with pytest.raises(TypeError, match=r"got the path '.*t\.csv'\. read_batches\(path\) .* chunksize"):
             make().fit_batches(path, **options)

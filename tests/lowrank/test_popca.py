@@ -321,7 +321,7 @@ def test_unseen_columns_by_parameter():
     X[:, 3] = np.nan
     with pytest.raises(
         ValueError,
-        match=r"X has 1 column without an observed entry, .* column 3\. Every column must be observed\. Drop them, or pass unseen='drop'",
+        match=r"X has 1 column without an observed entry, .* column 3\. Every column must be observed\. Drop these, or pass unseen='drop'",
     ):
         POPCA(2).fit(X)
     with pytest.warns(UserWarning, match="left out"):

@@ -101,6 +101,10 @@ def test_what_is_no_batch_is_refused(tmp_path):
     pd.DataFrame(X).to_csv(tmp_path / "t.csv")
     with pytest.raises(ValueError, match=r"t\.csv' cannot be read: it is no Parquet file, .*read_csv\(path, chunksize"):
         list(read_batches(tmp_path / "t.csv"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "part-0.parquet").write_bytes(b"cut off")
+    with pytest.raises((ValueError, OSError), match=r"part-0\.parquet"):
+        list(read_batches(tmp_path / "folder"))
     back = pa.table({"row": [0, 2, 1], "col": [0, 1, 2], "value": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"by ascending row; row 1 comes after a later one"):
         list(read_batches(back, triplets=Triplets(3)))

@@ -354,9 +354,8 @@ class Schedule:
         cheaper learners.
         """
         folds, cost = self.comparison.folds, self._expected_seconds(rival)
-        halves = (
-            2 if any(map(self._has_own_limit, self._active())) else 1
-        )  # a learner with a limit of its own takes half of the time
+        # A learner with a limit of its own takes half of the time.
+        halves = 2 if any(map(self._has_own_limit, self._active())) else 1
         rival.enough = math.ceil(_MARGIN * halves * (perf_counter() - self.started + needed))
         others = f"the other {folds_left} of {folds}" if rival.runs else f"its {folds_left}"
         begin, keeps = ("", "keeps") if rival.runs else ("about ", "may keep")

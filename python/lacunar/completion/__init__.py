@@ -2,8 +2,8 @@
 
 `classifier` is what users fit; `pool` holds its experts, most of which are in the core (`pair_pool`, `bilinear`).
 `pair_classifier` has the verbs of classifiers of pairs, `coding` their labels as signs, and `pair_model` what learns
-behind them. `side`, `features`, `points` and `graph` are side information, `modes` the leading directions of kernels, `predictive` what side information
-is worth. The algorithm of Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*, is in
+behind them. `side`, `features`, `points` and `graph` are side information, `modes` the leading directions of kernels,
+`predictive` what side information is worth. The algorithm of Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*, is in
 `lacunar.papers.completion`.
 """
 

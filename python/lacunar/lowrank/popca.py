@@ -817,9 +817,9 @@ def check_seen(n: NDArray[np.float64], unseen: str) -> None:
     """Refuse columns without an entry, or say that they are left out."""
     lost = np.flatnonzero(n == 0)
     if len(lost) and unseen == "error":
-        raise ValueError(f"{_unseen(lost)}. Every column must be observed. Drop them, or pass unseen='drop'.")
+        raise ValueError(f"{_unseen(lost)}. Every column must be observed. Drop these, or pass unseen='drop'.")
     if len(lost):
-        warn_user(f"{_unseen(lost)}. They are left out: their components are 0.")
+        warn_user(f"{_unseen(lost)}. Such columns are left out: their components are 0.")
 
 
 def warn_unseen(n: NDArray[np.float64]) -> None:

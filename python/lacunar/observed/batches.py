@@ -393,13 +393,18 @@ def _refuse_one_table(batches: Any) -> None:
     if isinstance(batches, str | bytes | os.PathLike):
         came = f"the path {os.fspath(batches)!r}"
         remedy = "read_batches(path) reads Parquet so, and pandas.read_csv(path, chunksize=...) CSV"
-    elif (
-        (isinstance(batches, np.ndarray) and batches.ndim == 2) or sp.issparse(batches) or as_frame(batches) is not None
-    ):
+    elif _is_table(batches):
         came, remedy = f"a {type(batches).__name__}", "Pass [(X, y)] for one batch, [X] without labels"
+    elif isinstance(batches, tuple) and len(batches) == 2 and _is_table(batches[0]) and np.ndim(batches[1]) == 1:
+        came, remedy = "one batch (X, y)", "Pass [(X, y)]"
     else:
         return
     raise TypeError(f"batches must be an iterable of batches; got {came}. {remedy}.")
+
+
+def _is_table(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray) and value.ndim == 2
+    return is_array or isinstance(value, Observed) or sp.issparse(value) or as_frame(value) is not None
 
 
 @all_or_nothing

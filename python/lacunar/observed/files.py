@@ -72,7 +72,7 @@ def _parquet(path: str | os.PathLike[str]) -> Any:
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file or folder: {os.fspath(path)!r}.") from None
     except ValueError as error:
-        if "magic bytes" not in str(error):
+        if "magic bytes" not in str(error) or os.path.isdir(path):  # of a folder Arrow names the file
             raise
         raise ValueError(
             "it is no Parquet file, or is cut off. Pieces of a CSV file are pandas.read_csv(path, chunksize=...)."
