@@ -80,9 +80,9 @@ def test_pairs_are_looked_at_where_they_tell_more_than_their_levels(mean):
     first, second = table[:, :2].astype(int).T
     counts = {0: 9, 1: 7, 2: 8, 3: 2}
     of_levels = mean + rng.normal(size=9)[first] + rng.normal(size=7)[second] + rng.normal(size=1500)
-    assert not [*likely_pairs(table, counts, of_levels[:, None], np.ones(1500))]
+    assert not [*likely_pairs(table, counts, of_levels[:, None], np.ones(1500), 2, 0)]
     of_pairs = of_levels + 0.7 * rng.normal(size=LEVELS)[first, second]
-    found = [*likely_pairs(table, counts, np.column_stack([of_levels, of_pairs]), np.ones(1500))]
+    found = [*likely_pairs(table, counts, np.column_stack([of_levels, of_pairs]), np.ones(1500), 2, 0)]
     assert [pair.places for pair in found] == [(0, 1)]
 
 
@@ -91,13 +91,37 @@ def test_a_third_category_is_looked_at_where_a_pair_tells_something():
     table = rng.integers(4, size=(2000, 4)).astype(float)
     a, b, c = table[:, :3].astype(int).T
     y = 2 * rng.normal(size=(4, 4, 4))[a, b, c] + rng.normal(size=2000)
-    found = [*likely_pairs(table, dict.fromkeys(range(4), 4), y[:, None], np.ones(2000))]
+    found = [*likely_pairs(table, dict.fromkeys(range(4), 4), y[:, None], np.ones(2000), 2, 0)]
     triples = [pair for pair in found if len(pair.places) == 3]
     assert triples
     assert all(set(pair.places) == {0, 1, 2} for pair in triples)
     means = PairMeans().fit(triples[0], y[:, None], np.ones(2000)).transform(table[:, triples[0].places])[:, 0]
     cells = pd.Series(y).groupby([a, b, c]).transform("mean").to_numpy()
     assert np.corrcoef(means, cells)[0, 1] > 0.98
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9])
+def test_a_pair_that_determines_the_target_is_found_and_nothing_beside_it(noise):
+    rng = np.random.default_rng(6)
+    rows = rng.permutation(1800)
+    table = np.column_stack([rows // 30 % 30, rows % 30, rng.integers(3, size=1800)]).astype(float)
+    a, b = table[:, :2].astype(int).T
+    y = np.where(rng.random((30, 30)) < 0.5, -1.0, 1.0)[a, b] + noise * rng.normal(size=1800)
+    found = likely_pairs(table, {0: 30, 1: 30, 2: 3}, y[:, None], np.ones(1800), 2, 0)
+    assert [pair.places for pair in found] == [(0, 1)]
+
+
+def test_pairs_are_looked_at_in_rows_of_any_order_and_with_a_target():
+    rng = np.random.default_rng(7)
+    table = np.column_stack([rng.integers(9, size=16000), np.arange(16000) % 4]).astype(float)
+    y = rng.normal(size=(9, 4))[tuple(table.astype(int).T)] + rng.normal(size=16000)
+    y[::5] = np.nan
+    assert likely_pairs(table, {0: 9, 1: 4}, y[:, None], np.ones(16000), 2, 0)
+
+
+def test_pairs_of_few_rows_each_are_not_looked_at():
+    table = np.random.default_rng(8).integers(40, size=(400, 2)).astype(float)
+    assert not likely_pairs(table, {0: 40, 1: 40}, table[:, :1] * table[:, 1:], np.ones(400), 2, 0)
 
 
 # -- the learner --------------------------------------------------------------------------------------------------------------
@@ -158,6 +182,27 @@ def test_means_of_a_large_table_are_learned_from_all_of_its_rows(monkeypatch):
     assert abs(np.mean((whole.out_of_fold_ - y) ** 2) / np.var(y) - errors[1]) < 0.1
 
 
+def test_a_target_without_variance_has_no_means():
+    X, y = goods()
+    both = LacunarRegressor(random_state=0, members=["boosting"]).fit(X, np.column_stack([y, np.full(len(y), 3.0)]))
+    assert both.views_.what_is_added()
+    np.testing.assert_allclose(both.predict(X)[:, 1], 3.0, rtol=1e-6)
+
+
+def test_completing_other_columns_leaves_means_of_other_folds():
+    X, y = goods()
+    X[["shop", "kind", "other"]] = X[["shop", "kind", "other"]].fillna("L1")
+    X.loc[:3, "x"] = np.nan
+    model = LacunarRegressor(members=["boosting"], random_state=0).fit(X, y)
+    views = model.views_
+    view = views.transform(X)
+    (_, _, of_T, _), *_ = views._pairs()
+    view.T[:, of_T] = 7.0
+    completed = views.completed(view, np.zeros_like(view.Z), np.ones(view.T.shape[1], dtype=bool))
+    assert not np.isnan(completed.T).any()
+    assert (completed.T[:, of_T] == 7.0).all()
+
+
 def test_levels_that_add_up_and_rows_that_tell_nothing_add_no_columns():
     X, y = goods(strength=0.0)
     added = LacunarRegressor(members=["boosting"], random_state=0).fit(X, y)
@@ -195,7 +240,7 @@ def test_both_columns_are_as_important(model):
 def test_a_mean_is_hidden_with_either_level(model):
     views = model.views_
     view = views.transform(goods(50, first=900)[0].fillna("L1"))
-    (_, either, of_T), *_ = views._pairs()
+    (_, either, of_T, _), *_ = views._pairs()
     for column in range(view.T.shape[1]):
         hidden = np.zeros(view.T.shape, dtype=bool)
         hidden[:, column] = True

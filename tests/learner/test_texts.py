@@ -5,12 +5,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
 from lacunar._cuts import cuts_of
 from lacunar.learner import base
 from lacunar.learner import levels as levels_module
-from lacunar.learner.added import LearnedFrom
+from lacunar.learner.added import AddedColumns, LearnedFrom
 from lacunar.learner.levels import LevelMeans, without_own
 from lacunar.learner.texts import TextNumbers
 from lacunar.learner.views import TableViews
@@ -82,6 +83,22 @@ def test_folds_are_not_told_apart_by_means_that_tell_nothing():
 
 FOLDS = [(np.r_[20:60], np.r_[:20]), (np.r_[:20, 40:60], np.r_[20:40]), (np.r_[:40], np.r_[40:60])]
 IN_TIME = [(np.r_[:30], np.r_[30:45]), (np.r_[:45], np.r_[45:60])]
+
+
+def test_columns_of_many_rows_are_judged_on_the_folds_asked_for(monkeypatch):
+    """Means of later rows would tell earlier ones what nobody knows beforehand."""
+    cuts, fit_transform = [], AddedColumns.fit_transform
+    monkeypatch.setattr(base, "MOST_FOLDED", 500)
+    monkeypatch.setattr(
+        AddedColumns,
+        "fit_transform",
+        lambda added, rows, T, kinds, learned: (
+            cuts.extend(learned.cuts) or fit_transform(added, rows, T, kinds, learned)
+        ),
+    )
+    LacunarRegressor(cv=TimeSeriesSplit(3), **OPTIONS).fit(*shops(800))
+    assert len(cuts) == 3
+    assert all(train.max() < test.min() for train, test in cuts)
 
 
 @pytest.mark.parametrize("cuts", [FOLDS, IN_TIME], ids=["folds", "time"])

@@ -13,6 +13,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 
+from lacunar._random import generator
 from lacunar._threads import one_openmp_thread
 from lacunar._typing import Floats, Ints
 from lacunar.learner.folds import error_of_sum
@@ -109,10 +110,9 @@ class AddedColumns(BaseEstimator):
             yield _Block(numbers, numbers.transform(cells))
 
     def _of_pairs(self, rows: Encoded, learned: LearnedFrom) -> Iterator[tuple[PairMeans, Floats]]:
-        for pair in likely_pairs(rows.table, rows.n_levels, learned.Y, learned.weight):
-            if pair.enough(_FEWEST_A_LEVEL):
-                means = PairMeans().fit(pair, learned.Y, learned.weight)
-                yield means, pair.without_own(learned.Y, learned.weight, learned.cuts)
+        Y, weight = learned.Y, learned.weight
+        for pair in likely_pairs(rows.table, rows.n_levels, Y, weight, _FEWEST_A_LEVEL, learned.seed):
+            yield PairMeans().fit(pair, Y, weight), pair.without_own(Y, weight, learned.cuts)
 
     def learn(self, rows: Encoded, Y: Floats, weight: Floats, cuts: Sequence[tuple[Ints, Ints]]) -> Floats:
         """Learn the means again, from all rows of a large table, of which a part said which are taken; those of its rows (n, means), of other folds."""
@@ -161,10 +161,12 @@ class _Pilot:
     """A small boosting on a sample of training rows; its residuals show whether further columns help."""
 
     def __init__(self, T: Floats, categorical: NDArray[np.bool_], learned: LearnedFrom, n_blocks: int) -> None:
-        known = ~np.isnan(learned.Y).all(axis=1)
-        step = max(-(-int(known.sum()) // _PILOT_ROWS), 1)
+        known = np.flatnonzero(~np.isnan(learned.Y).all(axis=1))
+        shown = np.zeros(len(T), dtype=bool)
+        shown[generator(learned.seed).permutation(known)[:_PILOT_ROWS]] = True
         self._seed, self._weight, self._groups = learned.seed, learned.weight, learned.groups
-        self._cuts = [(train[::step], test[::step]) for train, test in learned.cuts[:_PILOT_CUTS]] if n_blocks else []
+        cuts = learned.cuts[:_PILOT_CUTS] if n_blocks else []
+        self._cuts = [(train[shown[train]], test[shown[test]]) for train, test in cuts]
         self._left = learned.Y[:, :_PILOT_TARGETS].copy()
         with one_openmp_thread():
             self._left -= self._of_trees(T, categorical)

@@ -237,9 +237,9 @@ class LacunarBase(Explains, TakesMissing):
         return LearnedFrom(Y, weight, in_part, self.seed_, groups, numbers=not self._of_labels)
 
     def _cuts_of_part(self, rows: Ints, table: Table, T: Floats, target: Target) -> list[Cut]:
-        """Cuts of some rows by which columns of text are judged, and means by level learned: those of the members, or of many rows a few folds."""
+        """Cuts of some rows by which columns of text are judged, and means by level learned: those of the members, but of many rows a few folds."""
         units = units_of(T) if target.groups is None else units_in(target.groups)
-        if len(rows) > MOST_FOLDED:
+        if len(rows) > MOST_FOLDED and (self.cv is None or isinstance(self.cv, Integral)):
             return cuts_of(even_folds(target.labels, units, _FOLDS, self.seed_), len(rows))
         return self._cuts(rows, table, units, target)[0]
 

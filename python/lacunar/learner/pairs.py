@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from lacunar._random import generator
 from lacunar._typing import Floats, Ints
 from lacunar.learner.levels import GroupSums, ratio_of, shrunk, split_rows
 from lacunar.observed.rules import Rule, floats, whole
@@ -20,6 +21,7 @@ _MOST_TRIPLES = 2  # pairs that are looked at with a third category, and triples
 _MOST_MEANS = 100_000
 _SCREENED_ROWS = 4000
 _BEYOND_CHANCE = 3.0  # standard errors by which means of pairs vary more than rows of a pair let one expect
+_ROUNDING = 1e-12  # of the variance of a target: what varies less within pairs is not told from nothing
 _ROUNDS = 3  # of fitting the levels of one category to what those of the other leave
 
 
@@ -92,9 +94,10 @@ class Pair(NamedTuple):
                 of_levels[k] = shrunk(sums, learned[k])
         left = y - of_levels[0][self.first] - of_levels[1][self.second]
         sums = GroupSums.of(self.together, left, weight, self.shape[0] * self.shape[1])
+        total = GroupSums.of(np.zeros_like(self.first), y, weight, 1).within
         learned[2] = ratio_of(sums) if ratios is None else ratios[2]
         of_pairs = shrunk(sums, learned[2]).reshape(self.shape)
-        return Effects(of_levels[0][:, None] + of_levels[1] + of_pairs, learned, sums)
+        return Effects(of_levels[0][:, None] + of_levels[1] + of_pairs, learned, sums, total)
 
     def ratios(self, Y: Floats, weight: Floats) -> list[list[float]]:
         """Of every target the variances between levels of either, and between pairs, in units of those within."""
@@ -119,9 +122,10 @@ class Pair(NamedTuple):
             values[test] = self.among(test).looked_up(self.among(train).means(Y, weight, ratios))[test]
         return values
 
-    def enough(self, fewest: float) -> bool:
-        """Whether there are so many rows of a pair of levels on average."""
-        return len(self.rows) >= fewest * max(len(np.unique(self.together)), 1)
+    @property
+    def n_different(self) -> int:
+        """Pairs of levels that some row has."""
+        return len(np.unique(self.together))
 
 
 class Effects(NamedTuple):
@@ -130,22 +134,30 @@ class Effects(NamedTuple):
     means: Floats  # (levels, others)
     ratios: list[float]
     left: GroupSums
+    total: float  # sum of squares of the target
 
     @property
     def beyond_chance(self) -> float:
         """Standard errors by which what levels leave varies more between pairs than rows of a pair let one expect."""
         sums = self.left
         between, within = np.count_nonzero(sums.weight) - 1, sums.n_rows - np.count_nonzero(sums.weight)
-        if between < 1 or within < 1 or not sums.within:
+        if between < 1 or within < 1 or not self.total:
             return 0.0
         centre = np.average(sums.mean, weights=sums.weight)
-        ratio = float(sums.weight @ (sums.mean - centre) ** 2) / between / (sums.within / within)
+        noise = max(sums.within, _ROUNDING * self.total) / within
+        ratio = float(sums.weight @ (sums.mean - centre) ** 2) / between / noise
         return (ratio - 1) / float(np.sqrt(2 / between + 2 / within))
 
 
-def likely_pairs(encoded: Floats, n_levels: Mapping[int, int], Y: Floats, weight: Floats) -> list[Pair]:
-    """The pairs of categories whose levels together tell most beyond chance of what each of them leaves, and of these with a third one; `n_levels` by column."""
-    step = max(-(-len(encoded) // _SCREENED_ROWS), 1)
+def likely_pairs(
+    encoded: Floats, n_levels: Mapping[int, int], Y: Floats, weight: Floats, fewest: float, seed: int
+) -> list[Pair]:
+    """The pairs of categories whose levels together tell most beyond chance of what each of them leaves, and of these with a third one.
+
+    `n_levels` are by column; pairs of levels have `fewest` rows on average at least.
+    """
+    known = np.flatnonzero(~np.isnan(Y).all(axis=1))
+    shown = np.sort(generator(seed).permutation(known)[:_SCREENED_ROWS])  # in order, a period may repeat
     most = sorted((j for j, size in n_levels.items() if size >= _FEWEST_LEVELS), key=lambda j: (-n_levels[j], j))
     categories = sorted(most[:_MOST_CATEGORIES])
 
@@ -153,12 +165,15 @@ def likely_pairs(encoded: Floats, n_levels: Mapping[int, int], Y: Floats, weight
         told = {}
         for places in candidates:
             sizes = [n_levels[j] + 1 for j in places]
-            if prod(sizes) <= _MOST_MEANS:
-                seen = Pair.of(encoded[::step], places, sizes)
-                told[places] = max(seen.effects(y, weight[::step]).beyond_chance for y in Y[::step].T)
+            if prod(sizes) > _MOST_MEANS:
+                continue
+            seen = Pair.of(encoded[shown], places, sizes)
+            if len(encoded) >= fewest * seen.n_different:
+                told[places] = max(seen.effects(y, weight[shown]).beyond_chance for y in Y[shown].T)
         best = sorted(told, key=lambda places: (-told[places], places))[:n_most]
         return [places for places in best if told[places] > _BEYOND_CHANCE]
 
     pairs = likely(combinations(categories, 2), _MOST_PAIRS)
     triples = likely(((*pair, j) for pair in pairs[:_MOST_TRIPLES] for j in categories if j not in pair), _MOST_TRIPLES)
-    return [Pair.of(encoded, places, [n_levels[j] + 1 for j in places]) for places in (*pairs, *triples)]
+    found = [Pair.of(encoded, places, [n_levels[j] + 1 for j in places]) for places in (*pairs, *triples)]
+    return [pair for pair in found if len(pair.rows) >= fewest * pair.n_different]

@@ -501,7 +501,10 @@ class TableViews(BaseEstimator):
                 missing = np.isnan(T[:, j])
                 T[missing, j] = self._values_of(Z[missing, block], j)
                 completed[missing, block] = Z[missing, block]
-        return self.with_pairs(View(completed, T))
+        answer = self.with_pairs(View(completed, T))
+        had = (self.source_ < 0) & ~np.isnan(view.T)  # means of training rows, in which their own targets have no part
+        answer.T[had] = view.T[had]
+        return answer
 
     def _n_levels(self, j: int) -> float:
         """Of a column of T the number of levels that training had, which stands for an unseen one in T; NaN of numbers."""
@@ -540,24 +543,25 @@ class TableViews(BaseEstimator):
     def with_hidden(self, view: View, hidden: NDArray[np.bool_]) -> View:
         """The view with entries of T (n, d) missing, and with what Z says of them; a mean by pair of levels is where either level is."""
         Z, hidden = view.Z.copy(), hidden.copy()
-        for _, either, of_T in self._pairs():
+        for _, either, of_T, _ in self._pairs():
             hidden[:, of_T] = hidden[:, either].any(axis=1, keepdims=True)
         # Where there is nothing to learn from, Z has a column of zeros, and no places.
         Z[:, : len(self.places_)][hidden[:, self.places_]] = np.nan
         return View(Z, np.where(hidden, np.nan, view.T))
 
-    def _pairs(self) -> Iterator[tuple[PairMeans, Ints, Ints]]:
-        """What makes means by pair of levels, the columns of T that hold the levels, and those that hold the means."""
+    def _pairs(self) -> Iterator[tuple[PairMeans, Ints, Ints, Ints]]:
+        """What makes means by pair of levels, the columns of T that hold the levels, those that hold means, and of which targets."""
         first = len(self.encoder_.source_) + int((self.added_.source_ >= 0).sum())
         for pair in self.added_.pair_means_:
             of_means = np.arange(first, first + pair.mean_.shape[2])
-            yield pair, np.searchsorted(self.kept_, pair.places_), np.flatnonzero(np.isin(self.kept_, of_means))
+            of_T = np.flatnonzero(np.isin(self.kept_, of_means))
+            yield pair, np.searchsorted(self.kept_, pair.places_), of_T, self.kept_[of_T] - first
             first += len(of_means)
 
     def with_pairs(self, view: View) -> View:
         """The view, which is changed, with the means by pair of those levels that T holds."""
-        for pair, either, of_T in self._pairs():
-            means = pair.transform(view.T[:, either])
+        for pair, either, of_T, targets in self._pairs():
+            means = pair.transform(view.T[:, either])[:, targets]
             view.T[:, of_T] = self._standardised(means, self.mean_[of_T], self.scale_[of_T])
         return view
 
