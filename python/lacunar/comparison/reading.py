@@ -475,7 +475,7 @@ def _read_json(path: Path, source: str, how: How) -> Table:
         first = file.read(4096).lstrip()[:1]
     try:
         frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
-    except (ValueError, AttributeError):  # the latter of a line that is a number
+    except (ValueError, AttributeError, TypeError):  # the latter two of a line that is a number, by release of pandas
         if first == "{":
             _refuse_broken_line(path, encoding, source)
         raise

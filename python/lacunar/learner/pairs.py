@@ -162,18 +162,18 @@ def likely_pairs(
     categories = sorted(most[:_MOST_CATEGORIES])
 
     def likely(candidates: Iterable[tuple[int, ...]], n_most: int) -> list[tuple[int, ...]]:
-        told = {}
+        excess = {}
         for places in candidates:
             sizes = [n_levels[j] + 1 for j in places]
             if prod(sizes) > _MOST_MEANS:
                 continue
             seen = Pair.of(encoded[shown], places, sizes)
             if len(encoded) >= fewest * seen.n_different:
-                told[places] = max(seen.effects(y, weight[shown]).beyond_chance for y in Y[shown].T)
-        best = sorted(told, key=lambda places: (-told[places], places))[:n_most]
-        return [places for places in best if told[places] > _BEYOND_CHANCE]
+                excess[places] = max(seen.effects(y, weight[shown]).beyond_chance for y in Y[shown].T)
+        best = sorted(excess, key=lambda places: (-excess[places], places))[:n_most]
+        return [places for places in best if excess[places] > _BEYOND_CHANCE]
 
     pairs = likely(combinations(categories, 2), _MOST_PAIRS)
     triples = likely(((*pair, j) for pair in pairs[:_MOST_TRIPLES] for j in categories if j not in pair), _MOST_TRIPLES)
-    found = [Pair.of(encoded, places, [n_levels[j] + 1 for j in places]) for places in (*pairs, *triples)]
-    return [pair for pair in found if len(pair.rows) >= fewest * pair.n_different]
+    likeliest = [Pair.of(encoded, places, [n_levels[j] + 1 for j in places]) for places in (*pairs, *triples)]
+    return [pair for pair in likeliest if len(pair.rows) >= fewest * pair.n_different]
