@@ -223,7 +223,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     them gain nothing on a held-out part), ridge regression from as many as have 1e7 inputs, the
     kernels from 10,000; where latent coordinates help boosting they are columns of it, and they and
     their products inputs of ridge regression. Columns and the low-rank model are learned from
-    40,000 rows at most.
+    40,000 rows at most, means of the target by category from all.
 
     Boosting of fewer than 5,000 rows, 100 columns at most and one output compares small, usual and
     symmetric trees by the rows held out. All nodes of a level of a symmetric tree share a split, so
@@ -232,8 +232,9 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
     Predictions of a row with a category that `fit` never saw are means over the categories that it
     saw (32 of them where there are more), each counted once. Of a column with more than 40
     categories the mean of the target by category may stand for the category: from rows of other
-    folds, shrunk as random effects are. Of text with as many different values truncated singular
-    vectors of the TF-IDF of character n-grams may be columns. Each is taken where a ridge
+    folds, shrunk as random effects are. Trees may have means by pair, or by three, of categories
+    whose levels together tell more than each alone. Of text with as many different values truncated
+    singular vectors of the TF-IDF of character n-grams may be columns. Each is taken where a ridge
     regression on it tells something of what boosting leaves out of fold.
 
     Examples
