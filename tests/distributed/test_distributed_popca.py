@@ -100,7 +100,7 @@ def test_what_some_shards_lack():
     X[125:250] = np.nan  # a shard that saw nothing
     assert_alike(fit_popca(POPCA(3, random_state=0), cut(X)), POPCA(3, random_state=0).fit(X), 1e-8)
     X[:, 5] = np.nan
-    with pytest.raises(ValueError, match="1 columns without an observed entry, the first is column 5"):
+    with pytest.raises(ValueError, match="1 column without an observed entry, the first is column 5"):
         fit_popca(POPCA(3), cut(X))
     over, whole = (POPCA(3, random_state=0, unseen="drop") for _ in range(2))
     assert_alike(fit_popca(over, cut(X)), whole.fit(X), 1e-8)
