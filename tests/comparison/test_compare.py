@@ -304,11 +304,11 @@ def test_importance_asks_the_model_of_the_first_split():
     """Of a learner of this package, whose fit may take seconds; of others it is fitted again."""
     problem, others = wide(6).problem, replace(TREE, ours=False)
     fitted_again = importance(evaluate(problem, [others], folds=3, repeats=1))
-    found = evaluate(problem, [TREE], folds=3, repeats=1)
-    found.rivals[0].learner = replace(TREE, make=None)
-    for name, column in importance(found).items():
+    comparison = evaluate(problem, [TREE], folds=3, repeats=1)
+    comparison.rivals[0].learner = replace(TREE, make=None)
+    for name, column in importance(comparison).items():
         np.testing.assert_array_equal(column, fitted_again[name])
-    assert [run.model is not None for run in found.rivals[0].runs] == [True, False, False]
+    assert [run.model is not None for run in comparison.rivals[0].runs] == [True, False, False]
 
 
 def test_rows_that_a_change_leaves_as_they_were_are_not_predicted_again(monkeypatch):

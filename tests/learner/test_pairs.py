@@ -82,8 +82,8 @@ def test_pairs_are_looked_at_where_they_tell_more_than_their_levels(mean):
     of_levels = mean + rng.normal(size=9)[first] + rng.normal(size=7)[second] + rng.normal(size=1500)
     assert not [*likely_pairs(table, counts, of_levels[:, None], np.ones(1500), 2, 0)]
     of_pairs = of_levels + 0.7 * rng.normal(size=LEVELS)[first, second]
-    found = [*likely_pairs(table, counts, np.column_stack([of_levels, of_pairs]), np.ones(1500), 2, 0)]
-    assert [pair.places for pair in found] == [(0, 1)]
+    pairs = [*likely_pairs(table, counts, np.column_stack([of_levels, of_pairs]), np.ones(1500), 2, 0)]
+    assert [pair.places for pair in pairs] == [(0, 1)]
 
 
 def test_a_third_category_is_looked_at_where_a_pair_tells_something():
@@ -91,8 +91,8 @@ def test_a_third_category_is_looked_at_where_a_pair_tells_something():
     table = rng.integers(4, size=(2000, 4)).astype(float)
     a, b, c = table[:, :3].astype(int).T
     y = 2 * rng.normal(size=(4, 4, 4))[a, b, c] + rng.normal(size=2000)
-    found = [*likely_pairs(table, dict.fromkeys(range(4), 4), y[:, None], np.ones(2000), 2, 0)]
-    triples = [pair for pair in found if len(pair.places) == 3]
+    pairs = [*likely_pairs(table, dict.fromkeys(range(4), 4), y[:, None], np.ones(2000), 2, 0)]
+    triples = [pair for pair in pairs if len(pair.places) == 3]
     assert triples
     assert all(set(pair.places) == {0, 1, 2} for pair in triples)
     means = PairMeans().fit(triples[0], y[:, None], np.ones(2000)).transform(table[:, triples[0].places])[:, 0]
@@ -107,8 +107,8 @@ def test_a_pair_that_determines_the_target_is_found_and_nothing_beside_it(noise)
     table = np.column_stack([rows // 30 % 30, rows % 30, rng.integers(3, size=1800)]).astype(float)
     a, b = table[:, :2].astype(int).T
     y = np.where(rng.random((30, 30)) < 0.5, -1.0, 1.0)[a, b] + noise * rng.normal(size=1800)
-    found = likely_pairs(table, {0: 30, 1: 30, 2: 3}, y[:, None], np.ones(1800), 2, 0)
-    assert [pair.places for pair in found] == [(0, 1)]
+    pairs = likely_pairs(table, {0: 30, 1: 30, 2: 3}, y[:, None], np.ones(1800), 2, 0)
+    assert [pair.places for pair in pairs] == [(0, 1)]
 
 
 def test_pairs_are_looked_at_in_rows_of_any_order_and_with_a_target():
