@@ -126,6 +126,9 @@ def test_numbers_are_what_is_written():
     assert numbers(["1\u00a0234", "-5 678"]) == [1234, -5678]
     assert numbers(["€5", "€1,200.50"]) == [5, 1200.5]
     assert numbers(["5%", "12.5 %"]) == [5, 12.5]
+    assert numbers(["($20.00)", "$1,200.50", "-$45"]) == [-20, 1200.5, -45]
+    assert numbers(["(1.5)", "2.5"]) == [-1.5, 2.5]
+    assert numbers(["$(3)", "$4"]) == [-3, 4]
     assert numbers([".5", "1e-3"]) == [0.5, 1e-3]
     assert numbers(["12:30", "7:05", "48:15"]) == [12.5, 7 + 5 / 60, 48.25]
     assert numbers(["12:30:36", "00:00:00"]) == [12.51, 0]
@@ -147,6 +150,10 @@ def test_numbers_are_what_is_written():
         (Reading(thousands=","), 30872.5, "1,000", "30,872.5"),
         (Reading(decimal=",", thousands="."), -1234567.5, "1.000,00", "-1.234.567,50"),
         (Reading(decimal=","), 1234.5, "1,00", "1234,50"),
+        (Reading(prefix="$"), 300.0, "-$45", "$300"),
+        (Reading(prefix="$"), -300.0, "$45", "-$300"),
+        (Reading(prefix="$", thousands=","), 1300.0, "($2,045.50)", "$1,300.00"),
+        (Reading(), 1.5, "(2.5)", "1.5"),
         (Reading(prefix="$"), 12.5, "$7.00", "$12.50"),
         (Reading(prefix="$"), 12.125, "$7.00", "$12.125"),
         (Reading(prefix="$"), 12.0, "$7", "$12"),
@@ -249,6 +256,34 @@ def test_what_is_written_otherwise_is_missing_and_said(fitted, new):
     encoder = TableEncoder().fit(pd.DataFrame({"c": fitted}))
     with pytest.warns(UserWarning, match=f"'{new}' in 1 cell of column 'c'"):
         assert np.isnan(encoder.transform(pd.DataFrame({"c": [new]}))).all()
+
+
+def test_one_cell_with_another_mark_is_missing_and_said():
+    texts = [f"{k}.5" for k in range(20)]
+    with pytest.warns(UserWarning, match=r"'1,5'"):
+        read = numbers([*texts, "1,5"])
+    np.testing.assert_array_equal(read, [*map(float, texts), NAN])
+    mixed = TableEncoder().fit(pd.DataFrame({"c": [*texts, *(text.replace(".", ",") for text in texts)]}))
+    assert mixed.kinds_ == ["category"]
+
+
+@pytest.mark.parametrize(
+    ("form", "odd"),
+    [("%Y-%m-%d", ["0000-00-00", "2026-02-30"]), ("%d/%m/%Y", ["31/02/2026"]), ("%Y-%m-%d", ["13/05/2026"])],
+)
+def test_days_that_are_none_are_missing_and_said(form, odd):
+    days = pd.date_range("2026-01-05", periods=40)
+    with pytest.warns(UserWarning, match=odd[0]):
+        read = TableEncoder().fit_transform(pd.DataFrame({"c": [*days.strftime(form), *odd]}))
+    expected = TableEncoder().fit_transform(pd.DataFrame({"c": [*days, *[pd.NaT] * len(odd)]}))
+    np.testing.assert_array_equal(read, expected)
+
+
+@pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d %H:%M:%S.%f789"])
+def test_seconds_of_times_are_read(form):
+    moments = pd.date_range("2026-01-25 22:10:30", periods=12, freq="7h")
+    read = TableEncoder().fit_transform(pd.DataFrame({"c": moments.strftime(form)}))
+    np.testing.assert_array_equal(read, TableEncoder().fit_transform(pd.DataFrame({"c": moments})))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from numbers import Integral, Number
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -31,15 +32,16 @@ _UNIT = re.compile(
     r"(?:(?P<sign>[-+])(?=[$€£¥]))?(?P<prefix>[$€£¥]?)\s*(?P<number>[-+]?(?:\d|[.,]\d)[\d.,' ]*(?:[eE][-+]?\d+)?)\s*(?P<unit>%|[€$£¥]|[A-Za-zµ°/]{1,8})?"
 )
 _NO_UNIT = ("", "")
+_OWED = re.compile(r"(?P<prefix>[$€£¥]?)\((?P<number>[^()+-]*\d[^()+-]*)\)")  # negative, as bookkeepers write it
 _FORMS = {
     "dmy": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y"),
     "mdy": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
     "ymd": ("%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d"),
 }
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _ORDERS = {order: [form + time for form in forms for time in _TIMES] for order, forms in _FORMS.items()}
 _DATE = re.compile(r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*")
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 # 12:30, 12:30:15 and 12:30 PM, and 48:15 of a duration.
 _TIME = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d{1,6})?))?(?: ?([AaPp])\.?[Mm]\.?)?", re.ASCII)
 # 00123, and A12 beside 17; two digits, as of a month, are a number.
@@ -243,7 +245,7 @@ class Reading:
         """The number of a cell as programs write it, None where there is none. A number may lack the unit, and has no
         other.
         """
-        match = _UNIT.fullmatch(cell.translate(_BLANKS))
+        match = _number_match(cell)
         if match is None or _unit_of(match) not in ((self.prefix, self.unit), _NO_UNIT):
             return None
         text = _digits_of(match)
@@ -272,14 +274,14 @@ class Reading:
             return _date_like(value, example, self.order)
         if self.kind == "time":
             return _time_like(float(value), example)
-        separator = "," if self.thousands else ""
-        match = _UNIT.fullmatch(example.translate(_BLANKS))
-        old = match["number"].strip() if match else example
-        places = max(len(old.partition(self.decimal)[2]), -int(Decimal(str(value)).normalize().as_tuple().exponent), 0)
-        number = f"{Decimal(str(value)):{separator}.{places}f}".translate(
-            {ord(","): self.thousands, ord("."): self.decimal}
-        )
-        return example.translate(_BLANKS).replace(old, number, 1)
+        plain = _signed(example)
+        match = _UNIT.fullmatch(plain)
+        old = match["number"].strip().lstrip("+-") if match else plain
+        amount = abs(Decimal(str(value)))
+        places = max(len(old.partition(self.decimal)[2]), -int(amount.normalize().as_tuple().exponent), 0)
+        marks = {ord(","): self.thousands, ord("."): self.decimal}
+        number = f"{amount:{',' if self.thousands else ''}.{places}f}".translate(marks)
+        return ("-" if value < 0 else "") + plain.lstrip("+-").replace(old, number, 1)
 
     def _check_loaded(self) -> None:
         """Refuse a record of a model file that is no reading."""
@@ -379,6 +381,23 @@ def learn_readings(
 # -- numbers ----------------------------------------------------------------------------------------------------------------
 
 
+def _signed(cell: str) -> str:
+    """A cell with plain blanks and signs: "-20" for "(20)"."""
+    plain = cell.translate(_BLANKS)
+    owed = _OWED.fullmatch(plain)
+    return f"-{owed['prefix']}{owed['number'].strip()}" if owed else plain
+
+
+def _number_match(cell: str) -> re.Match[str] | None:
+    """The parts of a cell that looks like a number."""
+    return _UNIT.fullmatch(_signed(cell))
+
+
+def _unlike(shape: re.Pattern[str], digits: Mapping[str, str]) -> list[str]:
+    """Cells whose number has another shape; one more than a column may have is the most that is looked for."""
+    return list(islice((cell for cell, text in digits.items() if not shape.fullmatch(text)), _WORDS + 1))
+
+
 def _unit_of(match: re.Match[str]) -> tuple[str, str]:
     """The sign of money before a number, and the unit behind it."""
     return match["prefix"], match["unit"] or ""
@@ -397,11 +416,15 @@ class _Numbers:
     words: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        matches = {cell: _UNIT.fullmatch(cell.translate(_BLANKS)) for cell in self.column.texts}
-        self.cells = {cell: match for cell, match in matches.items() if match}
-        self.words = [cell for cell, match in matches.items() if not match]
-        texts = [_digits_of(match) for match in self.cells.values()]
-        self.marks = [marks for marks in _MARKS if all(_SHAPES[marks].fullmatch(text) for text in texts)]
+        matches = {cell: _number_match(cell) for cell in self.column.texts}
+        digits = {cell: _digits_of(match) for cell, match in matches.items() if match}
+        misfits = {marks: _unlike(_SHAPES[marks], digits) for marks in _MARKS}
+        fewest = min(misfits.values(), key=len)  # "1,5" among many with a point is a word
+        self.marks = [marks for marks in _MARKS if misfits[marks] == fewest] if len(fewest) <= _WORDS else []
+        odd = set(fewest) if self.marks else set()
+        self.cells = {cell: match for cell, match in matches.items() if match and cell not in odd}
+        self.words = [cell for cell in matches if cell not in self.cells]
+        texts = [digits[cell] for cell in self.cells]
         self.decimals = {decimal for decimal, _ in self.marks}
         self.plain = all(re.fullmatch(r"[-+]?[0-9]+", text) for text in texts)
 
@@ -501,42 +524,55 @@ def _time_like(hours: float, example: str) -> str:
 def _date_reading(column: TextColumn, wish: str | None) -> Reading | None:
     """The order of a column of dates; None where it holds none."""
     cells = [cell for cell in column.texts if _DATE.fullmatch(cell)]
-    words = [cell for cell in column.texts if not _DATE.fullmatch(cell)]
-    n_dates = sum(column.texts[cell] for cell in cells)
-    if not cells or len(words) > _WORDS or n_dates < _MOSTLY * column.n_cells:
+    if not cells or sum(column.texts[cell] for cell in cells) < _MOSTLY * column.n_cells:
         return None
-    readable = {order: values for order in _FORMS if (values := _all_dates(cells, order)) is not None}
-    if not readable:
-        return None
+    dates = {order: _dates_and_others(cells, order) for order in _FORMS}
+    fewest = min(len(others) for _, others in dates.values())
+    readable = {order: values for order, (values, others) in dates.items() if len(others) == fewest}
     order = wish if wish in readable else next(iter(readable))
+    words = [cell for cell in column.texts if cell not in readable[order]]
+    n_dates = sum(column.texts[cell] for cell in readable[order])
+    if n_dates < _MOSTLY * column.n_cells or len(words) > _WORDS or (fewest and len(readable[order]) <= _LEVELS):
+        return None
     if wish not in readable and {"dmy", "mdy"} <= readable.keys():
         _refuse_open_order(readable, column.name)
     return Reading("date", order=order, words=tuple(words))
 
 
 def _refuse_open_order(readable: Mapping[str, Mapping[str, datetime]], name: Any) -> None:
-    pairs = ((readable["dmy"][cell], readable["mdy"][cell]) for cell in readable["dmy"])
+    mdy = readable["mdy"]
+    pairs = ((day, mdy.get(cell, day)) for cell, day in readable["dmy"].items())
     differ = next((pair for pair in pairs if pair[0] != pair[1]), None)
     if differ is not None:
         one, two = (day.strftime("%Y-%m-%d") for day in differ)
         raise OpenReading(f"a date of column {cut(name)!r} may be {one} or {two}", "dates")
 
 
-def _all_dates(cells: list[str], order: str) -> dict[str, datetime] | None:
-    """The dates of cells all of which say one in this order; else None, at the first that does not."""
-    values = dict(_dates(cells, order, stop=True))
-    return values if len(values) == len(cells) else None
-
-
-def _dates(cells: Iterable[str], order: str, *, stop: bool = False) -> Iterable[tuple[str, datetime]]:
-    """Cells that say a date, and which; with `stop` those before the first that says none."""
+def _dates_and_others(cells: list[str], order: str) -> tuple[dict[str, datetime], list[str]]:
+    """The dates of cells in this order, and the cells that say none: the search ends where those are too many."""
+    values: dict[str, datetime] = {}
+    others: list[str] = []
     forms = list(_ORDERS[order])
     for cell in cells:
-        value = (_iso_date(cell) if order == "ymd" else None) or _date_in(cell, forms)
+        value = _date_of(cell, order, forms)
         if value is not None:
-            yield cell, value
-        elif stop:
-            return
+            values[cell] = value
+        else:
+            others.append(cell)
+            if len(others) > _WORDS:
+                break
+    return values, others
+
+
+def _dates(cells: Iterable[str], order: str) -> Iterable[tuple[str, datetime]]:
+    """Cells that say a date, and which."""
+    forms = list(_ORDERS[order])
+    dates = ((cell, _date_of(cell, order, forms)) for cell in cells)
+    return ((cell, value) for cell, value in dates if value is not None)
+
+
+def _date_of(cell: str, order: str, forms: list[str]) -> datetime | None:
+    return (_iso_date(cell) if order == "ymd" else None) or _date_in(cell, forms)
 
 
 def _date_in(cell: str, forms: list[str]) -> datetime | None:
