@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.observed.container import read_header, refuse_impossible, replace_file
+from lacunar.observed.container import open_plain, read_header, refuse_impossible, replace_file
 from lacunar.observed.memory import mark_private
 
 Precision = Literal["lossless", "float16", "int8"]
@@ -173,10 +173,6 @@ def _check_order() -> None:
         raise NotImplementedError("files of rows are read and written on little-endian machines only.")
 
 
-class UnsoundError(Exception):
-    """A file is damaged; the text says how."""
-
-
 class Header(NamedTuple):
     """Shape and dtype of all rows, and what else the footer says."""
 
@@ -213,24 +209,24 @@ class BlockFile:
             ) from None
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return open_rows(self.path) if self._stream is None else nullcontext(self._stream)
+        return open_plain(self.path, buffering=0) if self._stream is None else nullcontext(self._stream)
 
     def _footer(self, stream: BinaryIO) -> tuple[Header, NDArray[Any], tuple[int, ...]]:
         status = os.fstat(stream.fileno())
         stream.seek(0)
         head = stream.read(len(_MAGIC))
         if head[:7] == _MAGIC[:7] and head != _MAGIC and len(head) == len(_MAGIC):
-            raise UnsoundError(f"it is of format version {head[7]} and this lacunar reads {_MAGIC[7]}")
+            raise ValueError(f"it is of format version {head[7]} and this lacunar reads {_MAGIC[7]}")
         if head != _MAGIC or status.st_size < len(_MAGIC) + _TAIL.itemsize:
-            raise UnsoundError("it does not begin like a file of rows, or is cut off")
+            raise ValueError("it does not begin like a file of rows, or is cut off")
         tail = np.frombuffer(_read(stream, status.st_size - _TAIL.itemsize, _TAIL.itemsize), _TAIL)[0]
         offset, size = int(tail["offset"]), int(tail["size"])
         if tail["end"] != _END or tail["zeros"] or offset + size + _TAIL.itemsize != status.st_size:
-            raise UnsoundError("its last bytes do not say where its footer is: it may be cut off")
+            raise ValueError("its last bytes do not say where its footer is: it may be cut off")
         footer = _read(stream, offset, size)
         key = _identity(stream)
         if zlib.crc32(footer) != tail["crc32"]:
-            raise UnsoundError("its footer does not match its checksum")
+            raise ValueError("its footer does not match its checksum")
         header, table = _parsed(footer, offset)
         return header, table, key
 
@@ -244,7 +240,7 @@ class BlockFile:
     def _check_unchanged(self, stream: BinaryIO) -> None:
         try:
             unchanged = _identity(stream) == self.key
-        except UnsoundError:
+        except ValueError:
             unchanged = False
         if not unchanged:
             raise ValueError(f"{self.path!r} was written anew since it was opened. Open it again.")
@@ -281,7 +277,7 @@ class BlockFile:
         data = view[: size - n_more]
         known = _known(self.key, len(self.table))
         if not known[number] and zlib.crc32(data.data) != entry["crc32"]:
-            raise UnsoundError(f"block {number} does not match its checksum")
+            raise ValueError(f"block {number} does not match its checksum")
         known[number] = True
         n_entries = int(entry["entries"])
         rows = (
@@ -292,7 +288,7 @@ class BlockFile:
         try:
             _core.decode_block(data, self.header.shape[1], *rows)
         except ValueError as error:
-            raise UnsoundError(f"block {number}: {error}") from None
+            raise ValueError(f"block {number}: {error}") from None
         return Piece(*rows, *self._with_rows(view[size - n_more :], number))
 
     def _with_rows(
@@ -301,24 +297,13 @@ class BlockFile:
         """Labels and weights of a block from their bytes."""
         entry = self.table[number]
         if zlib.crc32(data.data) != entry["more_crc32"]:
-            raise UnsoundError(f"labels of block {number} do not match their checksum")
+            raise ValueError(f"labels of block {number} do not match their checksum")
         split, rows = int(entry["labels"]), int(entry["rows"])
         labels = _from_npy(data[:split].tobytes(), rows, number) if self.header.labels else None
         weights = _from_npy(data[split:].tobytes(), rows, number) if self.header.weights else None
         if weights is not None and (weights.dtype != np.float64 or weights.ndim != 1):
-            raise UnsoundError(f"weights of block {number} are {weights.dtype} of {weights.ndim} dimensions")
+            raise ValueError(f"weights of block {number} are {weights.dtype} of {weights.ndim} dimensions")
         return labels, weights
-
-
-def open_rows(path: str | os.PathLike[str]) -> BinaryIO:
-    """A plain file, opened without a buffer: what is read goes where the caller says. Opening a pipe would wait for a
-    writer.
-    """
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {os.fspath(path)!r}.")
-    if not os.path.isfile(path):
-        raise ValueError(f"{os.fspath(path)!r} is not a sound lacunar file: it is no plain file. Name another.")
-    return open(path, "rb", buffering=0)
 
 
 def _identity(stream: BinaryIO) -> tuple[int, ...]:
@@ -332,7 +317,7 @@ def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
     """indptr, indices, values and shape of all rows of a file. It is opened once, as another file may replace it
     meanwhile.
     """
-    with open_rows(path) as stream:
+    with open_plain(path, buffering=0) as stream:
         return whole(BlockFile(path, stream))
 
 
@@ -421,7 +406,7 @@ def _read(stream: BinaryIO, offset: int, size: int) -> bytes:
     stream.seek(offset)
     data = stream.read(size)
     if len(data) != size:
-        raise UnsoundError(f"it ends within the {size} bytes from {offset} on")
+        raise ValueError(f"it ends within the {size} bytes from {offset} on")
     return data
 
 
@@ -431,27 +416,27 @@ def _fill(stream: BinaryIO, view: NDArray[np.uint8], number: int) -> None:
     while done < len(view):
         came = stream.readinto(target[done:])  # type: ignore[attr-defined]  # files and BytesIO have it
         if not came:
-            raise UnsoundError(f"it ends within block {number}")
+            raise ValueError(f"it ends within block {number}")
         done += came
 
 
 def _parsed(footer: bytes, end: int) -> tuple[Header, NDArray[Any]]:
     length = int.from_bytes(footer[:8], "little")
     if len(footer) < 8 or length > min(_MAX_HEADER, len(footer) - 8):
-        raise UnsoundError("its header is longer than its footer")
+        raise ValueError("its header is longer than its footer")
     header = json.loads(footer[8 : 8 + length].decode("utf-8"))
     if not isinstance(header, dict) or set(header) != _KEYS:
-        raise UnsoundError(f"its header has other keys than {sorted(_KEYS)}")
+        raise ValueError(f"its header has other keys than {sorted(_KEYS)}")
     shape = header["shape"]
     if not (isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)):
-        raise UnsoundError(f"its shape is {str(shape)[:80]}")
+        raise ValueError(f"its shape is {str(shape)[:80]}")
     sound = header["dtype"] in ("float32", "float64") and header["precision"] in PRECISIONS and shape[1] < 2**31
     flags = all(type(header[name]) is bool for name in ("labels", "weights"))
     if not sound or not flags or type(header["error"]) is not float or not np.isfinite(header["error"]):
-        raise UnsoundError("its header is not understood")
+        raise ValueError("its header is not understood")
     raw = footer[8 + length :]
     if type(header["n_blocks"]) is not int or len(raw) != header["n_blocks"] * _TABLE.itemsize:
-        raise UnsoundError(
+        raise ValueError(
             f"its table of blocks has {len(raw)} bytes and its header says {str(header['n_blocks'])[:20]} blocks"
         )
     table = np.frombuffer(raw, _TABLE)
@@ -466,12 +451,12 @@ def _check_table(table: NDArray[Any], n_rows: int, end: int) -> None:
     for number, entry in enumerate(table.tolist()):
         offset, size, labels, weights, n, entries, _, _ = entry
         if offset != at or labels + weights > size or max(n, entries) > size or n == 0:
-            raise UnsoundError(
+            raise ValueError(
                 f"block {number} of its table does not follow the one before, or claims more than it holds"
             )
         at, rows = at + size, rows + n
     if at != end or rows != n_rows:
-        raise UnsoundError(f"its blocks hold {rows} rows up to byte {at}; it should be {n_rows} and {end}")
+        raise ValueError(f"its blocks hold {rows} rows up to byte {at}; it should be {n_rows} and {end}")
 
 
 def _from_npy(data: bytes, n_rows: int, number: int) -> NDArray[Any]:
@@ -481,7 +466,7 @@ def _from_npy(data: bytes, n_rows: int, number: int) -> NDArray[Any]:
     start = stream.tell()
     sound = head.dtype.kind in _LABEL_KINDS and head.dtype.itemsize and not head.fortran and len(head.shape) in (1, 2)
     if not sound or head.shape[0] != n_rows or start + head.n_bytes != len(data):
-        raise UnsoundError(f"labels of block {number} are {head.dtype} of shape {head.shape} for {n_rows} rows")
+        raise ValueError(f"labels of block {number} are {head.dtype} of shape {head.shape} for {n_rows} rows")
     array = np.frombuffer(data, head.dtype, offset=start).reshape(head.shape)
     refuse_impossible(array)
     return array

@@ -146,32 +146,37 @@ def _usual_mode(mode: int) -> int:
 
 def read_archive(path: str | os.PathLike[str], *, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header's content and the arrays of an archive of this kind; ValueError for anything that is not one."""
-    source = Path(path)
-    if not source.exists():
+    with open_plain(path) as stream:
+        try:
+            return _read_file(stream, kind)
+        except MemoryError:
+            raise  # the file does hold what is asked for
+        except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
+            raise ValueError(
+                f"{os.fspath(path)!r} is not a sound lacunar file: {error}. Write it again with save."
+            ) from None
+
+
+def open_plain(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
+    """A plain file, opened, without a buffer where `buffering` is 0; opening a pipe would wait for a writer."""
+    if not os.path.exists(path):
         raise FileNotFoundError(f"no such file: {os.fspath(path)!r}.")
-    try:
-        return _read_file(source, kind)
-    except MemoryError:
-        raise  # the file does hold what is asked for
-    except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
-        raise ValueError(f"{str(source)!r} is not a sound lacunar file: {error}. Write it again with save.") from None
+    if not os.path.isfile(path):
+        raise ValueError(f"{os.fspath(path)!r} is not a sound lacunar file: it is no plain file. Name another.")
+    return open(path, "rb", buffering)
 
 
-class _UnsoundError(Exception):
-    """An archive is damaged; the text says how."""
-
-
-def _read_file(source: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    with _opened(source) as stream, zipfile.ZipFile(stream) as members:
+def _read_file(stream: BinaryIO, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    with zipfile.ZipFile(stream) as members:
         infos = _members_by_name(members, os.fstat(stream.fileno()).st_size)
         if any(info.compress_type != zipfile.ZIP_STORED for info in infos.values()):
-            raise _UnsoundError("it has compressed members")
+            raise ValueError("it has compressed members")
         if "header.json" not in infos:
-            raise _UnsoundError("it has no header")
+            raise ValueError("it has no header")
         with members.open("header.json") as member:
             header = _parse(kind, member.read(_MAX_HEADER + 1))
         if set(infos) != {"header.json"} | {f"{name}.npy" for name in header["arrays"]}:
-            raise _UnsoundError("its members are not those its header lists")
+            raise ValueError("its members are not those its header lists")
         # From the same open file: another may take its path meanwhile.
         arrays = {name: _load(stream, infos[f"{name}.npy"], spec) for name, spec in header["arrays"].items()}
     return header["content"], arrays
@@ -199,39 +204,32 @@ def _members_by_name(members: zipfile.ZipFile, size: int) -> dict[str, zipfile.Z
     return by_name
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A plain file, opened; opening a pipe would block until a writer opens it."""
-    if not path.is_file():
-        raise _UnsoundError("it is no plain file")
-    return open(path, "rb")
-
-
 def _data_offset(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
     """Where a stored member's bytes begin: past its local header, name and extra field."""
     stream.seek(info.header_offset)
     fixed = stream.read(_LOCAL_HEADER)
     if len(fixed) < _LOCAL_HEADER or fixed[:4] != b"PK\x03\x04":
-        raise _UnsoundError(f"member {info.filename} has no local header")
+        raise ValueError(f"member {info.filename} has no local header")
     name_length, extra_length = struct.unpack("<HH", fixed[26:30])
     return info.header_offset + _LOCAL_HEADER + int(name_length) + int(extra_length)
 
 
 def _parse(kind: str, raw: bytes) -> dict[str, Any]:
     if len(raw) > _MAX_HEADER:
-        raise _UnsoundError("its header is beyond 16 MiB")
+        raise ValueError("its header is beyond 16 MiB")
     try:
         header = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, numbers of too many digits
-        raise _UnsoundError(f"its header is no JSON ({type(error).__name__})") from None
+        raise ValueError(f"its header is no JSON ({type(error).__name__})") from None
     if not isinstance(header, dict) or set(header) != {"format_version", "kind", "arrays", "content"}:
-        raise _UnsoundError("its header has other keys than format_version, kind, arrays, content")
+        raise ValueError("its header has other keys than format_version, kind, arrays, content")
     if header["format_version"] != FORMAT_VERSION:
         came = str(header["format_version"])[:20]
-        raise _UnsoundError(f"it is of format version {came!r} and this lacunar reads {FORMAT_VERSION}")
+        raise ValueError(f"it is of format version {came!r} and this lacunar reads {FORMAT_VERSION}")
     if header["kind"] != kind:
-        raise _UnsoundError(f"it holds {str(header['kind'])[:80]!r}, not {kind!r}")
+        raise ValueError(f"it holds {str(header['kind'])[:80]!r}, not {kind!r}")
     if not isinstance(header["arrays"], dict) or not isinstance(header["content"], dict):
-        raise _UnsoundError("its header lists no arrays or no content")
+        raise ValueError("its header lists no arrays or no content")
     for name, spec in header["arrays"].items():
         _check_spec(name, spec)
     return header
@@ -249,26 +247,26 @@ def _check_spec(name: str, spec: Any) -> None:
         and all(type(size) is int and 0 <= size < 2**62 for size in spec["shape"])
     )
     if not sound:
-        raise _UnsoundError(f"the header's entry for array {name[:80]!r} is not understood")
+        raise ValueError(f"the header's entry for array {name[:80]!r} is not understood")
 
 
 def _load(stream: BinaryIO, info: zipfile.ZipInfo, spec: Mapping[str, Any]) -> NDArray[Any]:
     dtype, shape = np.dtype(spec["dtype"]), tuple(spec["shape"])
     if dtype.itemsize == 0:  # any number of such elements takes no byte of the file
-        raise _UnsoundError(f"{info.filename} is of dtype {dtype}, whose elements have no size")
+        raise ValueError(f"{info.filename} is of dtype {dtype}, whose elements have no size")
     offset = _data_offset(stream, info)
     stream.seek(offset)
     head = read_header(stream)
     if head.dtype != dtype or head.shape != shape or (head.fortran and len(shape) > 1):
-        raise _UnsoundError(f"an array is {head.dtype} {head.shape} and the header says {dtype} {shape}")
+        raise ValueError(f"an array is {head.dtype} {head.shape} and the header says {dtype} {shape}")
     start = stream.tell()
     if start + head.n_bytes != offset + info.file_size:
-        raise _UnsoundError(f"{info.filename} claims shape {shape} and holds {info.file_size} bytes")
+        raise ValueError(f"{info.filename} claims shape {shape} and holds {info.file_size} bytes")
     if start + head.n_bytes > os.fstat(stream.fileno()).st_size:
-        raise _UnsoundError(f"it ends before the array of shape {shape} does")
+        raise ValueError(f"it ends before the array of shape {shape} does")
     array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
-        raise _UnsoundError("an array does not match its checksum")
+        raise ValueError("an array does not match its checksum")
     refuse_impossible(array)
     return array.astype(dtype.newbyteorder("="), copy=False)
 
