@@ -48,7 +48,7 @@ from lacunar.karma.kernel_ridge import (
 )
 from lacunar.kernels import KernelForm, RadialForm, RowPairSums, fitted_kernels
 from lacunar.observed import Observed
-from lacunar.observed.rules import Anything, Array, Instance, Items, ObservedTable, Rule, floats
+from lacunar.observed.rules import Anything, Array, Instance, Items, ObservedTable, Optional, Rule, floats
 
 __all__ = ["KernelSelection"]
 Complete = Callable[[Floats], Floats]
@@ -230,7 +230,7 @@ class KernelSelection(BaseEstimator):
         "coef_": floats("kernels", "m", "q"),
         "offset_": floats("q"),
         "rows_": ObservedTable(("m", "columns")),
-        "completed_": Array("f", ("m", "columns"), optional=True),
+        "completed_": Optional(Array("f", ("m", "columns"))),
         "expansions_": Anything(),
     }
 

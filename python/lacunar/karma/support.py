@@ -10,13 +10,13 @@ from lacunar._typing import Floats
 from lacunar.karma.steps import STEP_RULE, AlgorithmOne
 from lacunar.kernels import KernelForm, RowSums, refuse_range
 from lacunar.observed import Observed
-from lacunar.observed.rules import Instance, Number, ObservedTable, Rule, check_parts, floats
+from lacunar.observed.rules import Instance, Number, ObservedTable, Optional, Rule, check_parts, floats
 
 _ARRAYS = ("rows", "first", "second", "clock")
 _STATE: dict[str, Rule] = {
     **STEP_RULE,
     "form": Instance(KernelForm),
-    "budget": Number(whole=True, low=1, optional=True),
+    "budget": Optional(Number(whole=True, low=1)),
     "block": Number(whole=True, low=1),
     "first": floats("rows", "n_outputs", dtype=np.float64),
     "second": floats("rows", "n_outputs", dtype=np.float64),

@@ -86,9 +86,9 @@ class LowRankPosterior(BaseEstimator):
         "mean_": floats("p"),
         "components_": floats("k", "p"),
         "noise_variance_": Number(low=0, above=True),
-        "mask_height_": floats("p", low=0, high=1, optional=True),
-        "mask_center_": floats("p", optional=True),
-        "mask_variance_": floats("p", low=0, optional=True),
+        "mask_height_": Optional(floats("p", low=0, high=1)),
+        "mask_center_": Optional(floats("p")),
+        "mask_variance_": Optional(floats("p", low=0)),
         "masked_": Array("b", ("p",)),
         "n_iter_": COUNT,
     }

@@ -22,7 +22,7 @@ from lacunar.lowrank.ridge import Alpha, fit_labels
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns, standardised_blocks
 from lacunar.observed.door import FileScoreMixin, check_squares, check_sums, flat_target, read_target, require_y
-from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
+from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Optional, Rule, floats
 from lacunar.observed.stored import over_files
 
 Labelled = tuple[Observed, Floats]  # rows, and labels (n, targets), NaN where unknown
@@ -56,7 +56,7 @@ class SubspaceRegression(FileScoreMixin, RegressorMixin, SubspaceModel):
         "n_components_": COUNT,
         "ridge_": Number(low=0),
         "tau_": Number(low=0),
-        "sigma2_": Number(low=0, optional=True),
+        "sigma2_": Optional(Number(low=0)),
         "converged_": Flag(),
         "n_iter_": COUNT,
         "n_singular_": COUNT,

@@ -44,14 +44,11 @@ class Array:
     low: float = -math.inf
     high: float = math.inf
     finite: bool = True
-    optional: bool = False  # None instead
     distinct: bool = False
     ascending: bool = False  # and distinct
     dtype: Any = None
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if value is None and self.optional:
-            return
         kind = getattr(getattr(value, "dtype", None), "kind", "")
         kind = {"u": "i", "O": "U"}.get(kind, kind)
         if (
@@ -89,12 +86,9 @@ class Number:
     high: float = math.inf
     above: bool = False
     finite: bool = True
-    optional: bool = False
     names: str | None = None  # a size that the number settles
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
-        if value is None and self.optional:
-            return
         sound = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool | np.bool_)
         if not sound or (isinstance(value, Integral) and abs(int(value)) > _LARGEST):
             _refuse(where, "a whole number" if self.whole else "a number", _shown(value))
