@@ -14,7 +14,7 @@ from lacunar._lock import lock_of
 from lacunar._state import all_or_nothing
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
-from lacunar.observed.files import as_table, naming, record_batches, svmlight_pieces, values_of
+from lacunar.observed.files import as_table, known_lines, naming, record_batches, svmlight_pieces, values_of
 from lacunar.observed.numbers import arrow_columns, as_frame
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
@@ -269,7 +269,7 @@ def rows_of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iter
     """Tables of `size` whole rows: the last row of what was read may go on in the next record batch."""
     waiting, first, reached = [Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))], 0, -1
     for batch in batches:
-        more = known_entries(batch, names)
+        more = Entries(*known_lines(batch, names.row, names.col))
         if not len(more.row):
             continue
         _check_ascending(more.row, max(reached, 0), names)
@@ -286,16 +286,6 @@ def rows_of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iter
     for start in range(first, end, size):
         part, pending = pending.split(start + size)
         yield part.table(start, min(size, end - start), names.n_columns)
-
-
-def known_entries(batch: Any, names: Triplets) -> Entries:
-    """The lines of a record batch that have a value; they must have a row and a column."""
-    if batch.column(2).null_count:
-        batch = batch.filter(batch.column(2).is_valid())
-    for number, name in enumerate((names.row, names.col)):
-        if batch.column(number).null_count:
-            raise ValueError(f"column {name!r} must hold a number in every line with a value; got a null. Drop it.")
-    return Entries(*(values_of(batch.column(k)) for k in range(3)))
 
 
 def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:

@@ -189,21 +189,16 @@ def _svmlight_piece(path: str | os.PathLike[str], lines: list[tuple[int, bytes]]
     return rows, X.indices.astype(np.int64), X.data, y
 
 
-def parquet_triplets(
-    path: str | os.PathLike[str], columns: tuple[str, str, str], batch_rows: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Rows, columns and values of all lines with a value."""
-    try:
-        import pyarrow.dataset as dataset
-    except ImportError:
-        raise ImportError("reading Parquet needs pyarrow, which is not installed. Run: pip install pyarrow") from None
-    chunks: list[list[NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
-    for batch in dataset.dataset(path, format="parquet").to_batches(columns=list(columns), batch_size=batch_rows):
-        if batch.column(2).null_count:
-            batch = batch.filter(batch.column(2).is_valid())
-        chunks.append([batch.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
-    rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(chunks[1:] or chunks), strict=True))
-    return rows, cols, values
+def known_lines(batch: Any, row: str, col: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Rows, columns and values of the lines of a record batch that have a value; they must have a row and a column,
+    whose names are for messages.
+    """
+    if batch.column(2).null_count:
+        batch = batch.filter(batch.column(2).is_valid())
+    for number, name in enumerate((row, col)):
+        if batch.column(number).null_count:
+            raise ValueError(f"column {name!r} must hold a number in every line with a value; got a null. Drop it.")
+    return values_of(batch.column(0)), values_of(batch.column(1)), values_of(batch.column(2))
 
 
 def refuse_mostly_empty(rows: NDArray[Any], name: str) -> None:

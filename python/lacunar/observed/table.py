@@ -31,7 +31,7 @@ from lacunar.observed.contract import (
     check_sparse,
     float_dtype,
 )
-from lacunar.observed.files import naming, parquet_triplets, record_batches, refuse_mostly_empty, svmlight_pieces
+from lacunar.observed.files import known_lines, naming, record_batches, refuse_mostly_empty, svmlight_pieces
 from lacunar.observed.memory import is_private, mark_private, owned
 
 
@@ -377,7 +377,9 @@ class Observed:
         with naming(path):
             if lists is not None:
                 return cls._from_lists(path, lists, shape, batch_rows)
-            rows, cols, values = parquet_triplets(path, (row, col, value), batch_rows)
+            lines = [known_lines(batch, row, col) for batch in record_batches(path, batch_rows, (row, col, value))]
+            nothing = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+            rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(lines or [nothing]), strict=True))
             if shape is None:
                 refuse_mostly_empty(rows, row)
             return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
