@@ -381,7 +381,8 @@ def _predict(args: argparse.Namespace) -> int:
 
     check_outputs([Output("--output", args.output, TABLES)], {"the model": args.model, "the table": args.table})
     model = _model(args.model)
-    table = read_table(args.table, readings=model.readings_, **_reading(args))
+    copies = bool(args.keep or args.append)
+    table = read_table(args.table, readings=model.readings_, verbatim=copies, **_reading(args))
     with _attempt(f"{table.source}: cannot be predicted") as warned:
         predictions = _predicted(args, model, table)
     _say(args, *table.notes, *warned)
@@ -476,7 +477,9 @@ def _model(path: str) -> TableModel:
         model = load_model(path)
         if not isinstance(model, TableModel) or not hasattr(model, "target_"):
             raise ValueError(f"{path!r} holds a {type(model).__name__}, not a model that `lacunar fit` wrote")
-        model.fitted()  # a learner of another library is fitted again here
+        with warnings.catch_warnings():  # which `lacunar fit` has shown
+            warnings.simplefilter("ignore", UserWarning)
+            model.fitted()  # a learner of another library is fitted again here
     except UserError:
         raise
     except ValueError as error:
@@ -492,12 +495,14 @@ def _predicted(args: argparse.Namespace, model: TableModel, table: Table) -> pd.
 
     from lacunar.comparison import UserError
     from lacunar.comparison.problem import named_columns as named
+    from lacunar.comparison.writing import as_written
 
     if args.interval is not None and not 0 < args.interval < 1:
         raise UserError(f"--interval must be a level between 0 and 1; got {args.interval:g}.", 2)
     frame = table.frame
     copied_names = dict.fromkeys(named(args.keep, list(frame.columns), table.source, "--keep"))
     copied = frame if args.append else frame[[*copied_names]]
+    copied = as_written(copied, table, args.output or "") if len(copied.columns) else copied
     name = model.target_ if model.target_ not in copied else f"{model.target_}_predicted"
     columns = {name: model.predict(frame)}
     if args.proba:

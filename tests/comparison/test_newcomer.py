@@ -350,6 +350,27 @@ def test_predictions_with_probabilities_and_columns(table, tmp_path, capsys):
     assert "(--proba) gives probabilities" in capsys.readouterr().err
 
 
+def test_copied_columns_are_as_they_are_written(tmp_path):
+    rows = [f"{10**16 + 7 * k if k % 9 else ''};{k},50;{k % 27 + 1:02d}.03.2026;{'yn'[k % 2]}" for k in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["id;size;day;y", *rows]))
+    table, model, out = (str(tmp_path / name) for name in ("t.csv", "m.lacunar", "out.csv"))
+    assert main(["fit", table, "--learner", "no columns", "--output", model, "--quiet"]) == 0
+    assert main(["predict", model, table, "--append", "--output", out, "--quiet"]) == 0
+    text = {"dtype": str, "keep_default_na": False}
+    copied, original = pd.read_csv(out, **text), pd.read_csv(table, sep=";", **text)
+    pd.testing.assert_frame_equal(copied[[*original]], original)
+
+
+def test_a_learner_that_is_fitted_again_repeats_no_warning(tmp_path, capsys):
+    rows = [f"{k},{'yn'[k % 2] if k else 'rare'}" for k in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,y", *rows]))
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.lacunar")
+    assert main(["fit", table, "--learner", "mean + linear", "--output", model]) == 0
+    assert "fewer than 3 rows are of class 'rare'" in capsys.readouterr().err
+    assert main(["predict", model, table]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_intervals(tmp_path, capsys):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     model = str(tmp_path / "m")

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import sys
 import tracemalloc
@@ -287,3 +288,85 @@ def test_a_broken_line_of_json_is_named(line, place):
     file = place('{"a": 1, "y": 2}\n\n' + line + '\n{"a": 3, "y": 4}\n', "bad.jsonl")
     with pytest.raises(UserError, match=r"line 3 .* is no JSON object. .* mend the line"):
         read_table(file)
+
+
+# -- tables as spreadsheets and other programs write them --------------------------------------------------------------------
+
+
+def test_a_first_line_may_say_the_separator(tmp_path):
+    (tmp_path / "t.csv").write_text("sep=;\na;b\n1,5;x\n2,5;y\n")
+    assert read_table(str(tmp_path / "t.csv")).frame.to_dict("list") == {"a": [1.5, 2.5], "b": ["x", "y"]}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_title_above_the_names_is_warned_of(tmp_path, ending):
+    rows = [["Report", "", ""], ["a", "b", "c"], [1, 2.5, "x"], [3, 4.5, "y"]]
+    place = str(tmp_path / f"t{ending}")
+    frame = pd.DataFrame(rows)
+    frame.to_csv(place, header=False, index=False) if ending == ".csv" else frame.to_excel(
+        place, header=False, index=False
+    )
+    note = next(note for note in read_table(place).notes if "names" in note)
+    assert "names 1 of 3 columns (Report)" in note
+    assert "--skip-rows N" in note
+    table = read_table(place, skip_rows=1)
+    assert table.frame.to_dict("list") == {"a": [1, 3], "b": [2.5, 4.5], "c": ["x", "y"]}
+    assert table.notes == []
+
+
+def test_a_word_over_numbers_is_their_name(place):
+    table = read_table(place("a,y\n" + "".join(f"{k},{'yn'[k % 2]}\n" for k in range(9))))
+    assert [*table.frame] == ["a", "y"]
+    assert table.notes == []
+
+
+def test_names_of_a_sheet_are_its_own(tmp_path):
+    place = str(tmp_path / "t.xlsx")
+    frame = pd.DataFrame([[None] * 3, ["na", None, 2026], [1, "n/a", 5], [2, "x", None]])
+    frame.to_excel(place, header=False, index=False)
+    table = read_table(place)  # an empty row above is none
+    assert table.frame.astype(object).where(table.frame.notna(), None).to_dict("list") == {
+        "na": [1, 2], "c2": [None, "x"], "2026": [5, None],
+    }  # fmt: skip
+    pd.DataFrame([["a", "a"], [1, 2]]).to_excel(place, header=False, index=False)
+    with pytest.raises(UserError, match="'a' occurs more than once"):
+        read_table(place)
+
+
+@pytest.mark.parametrize("orient", ["columns", "list"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json_of_columns(tmp_path, orient, indent):
+    frame = pd.DataFrame({"a": [1.5, None, 3.0], "b": ["x", "y", None]})
+    place = tmp_path / "t.json"
+    if orient == "columns":
+        frame.to_json(place, indent=indent)
+    else:
+        place.write_text(json.dumps({"a": [1.5, None, 3.0], "b": ["x", "y", None]}, indent=indent))
+    pd.testing.assert_frame_equal(read_table(str(place)).frame, frame, check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "Excel before 2007. Save it as .xlsx"),
+        ("t.arff", b"@relation r\n@attribute a string\n@data\nx\n", "write other tables as CSV"),
+    ],
+)
+def test_files_that_are_not_read_say_what_to_write(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        read_table(str(tmp_path / name))
+
+
+def test_a_table_of_opendocument_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.ods", "w") as book:
+        book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        book.writestr("content.xml", "<x/>")
+    with pytest.raises(UserError, match=r"OpenDocument\. Save it as .xlsx"):
+        read_table(str(tmp_path / "t.ods"))
+
+
+def test_a_target_that_rows_are_too_short_for(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,2\n3,4\n" * 5)
+    with pytest.raises(UserError, match=r"'y' is missing in every row.*10 rows have fewer cells"):
+        load_problem(str(tmp_path / "t.csv"))

@@ -75,6 +75,8 @@ def _unpacked(path: Path, place: Path, source: str) -> Path:
         known = ("xl/workbook.xml", "header.json")
         if any(info.filename in known or info.filename.endswith(".npy") for info in infos) or not infos:
             return path
+        if any(info.filename == "content.xml" for info in infos):
+            raise UserError(f"{source}: this is a table of OpenDocument. Save it as .xlsx or as CSV.")
         if len(infos) > 1:
             raise UserError(
                 f"{source}: the archive holds several files, {listed(sorted(info.filename for info in infos))}. Unpack it and name one."

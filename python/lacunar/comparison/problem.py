@@ -192,7 +192,8 @@ def _times(table: Table, column: str) -> NDArray[np.float64]:
     encoded = np.asarray(encoder.fit_transform(table.frame[[column]]), dtype=np.float64)
     if encoder.kinds_[0] not in ("number", "date", "datetime"):
         raise UserError(
-            f"--time {cut(column)!r} must hold numbers or dates; it holds {'nothing' if encoder.kinds_[0] == 'empty' else 'text'}. Name another column.",
+            f"--time {cut(column)!r} must hold numbers or dates; it holds {'nothing' if encoder.kinds_[0] == 'empty' else 'text'}. "
+            "Write dates as 2026-03-31, or name another column.",
             2,
         )
     missing = np.flatnonzero(np.isnan(encoded[:, 0]))
@@ -354,7 +355,12 @@ def _labelled(
     frame: pd.DataFrame, y: NDArray[Any], known: NDArray[np.bool_], name: str, source: str, notes: list[str]
 ) -> tuple[pd.DataFrame, NDArray[Any]]:
     if not known.any():
-        raise UserError(f"{source}: the target {cut(name)!r} is missing in every row. Choose another with --target.")
+        said = [note for note in notes if note.startswith("Warning")]  # such as rows that end early
+        raise UserError(
+            " ".join(
+                [f"{source}: the target {cut(name)!r} is missing in every row. Choose another with --target.", *said]
+            )
+        )
     if known.all():
         return frame.reset_index(drop=True), y
     notes.append(

@@ -38,6 +38,7 @@ _CODES = re.compile(r"(?<![\w.])0\d{2,}(?![\w.])", re.ASCII)  # cells of digits 
 _HEAD = 2**18  # characters of text that tell how it is written
 _YEARS = range(1800, 2200)  # as a header of numbers may hold
 _KNOWN = "Known are CSV and other text, JSON lines, Excel, Parquet, Arrow, ARFF, NPZ and svmlight."
+_SAID_SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)  # a first line that Excel understands
 _SPELLED = {r"\t": "\t"}  # as shells pass it on
 
 
@@ -151,6 +152,7 @@ def read_table(name: str, **how: Any) -> Table:
 _HINTS = {
     "text": "Check the file, or say --sep, --decimal or --encoding.",
     "Excel": "Check the file, or say --sheet.",
+    "ARFF": "Here ARFF holds numbers, nominal values and dates, one row a line: write other tables as CSV.",
 }
 
 
@@ -219,6 +221,7 @@ def _number(word: str) -> float | None:
         return None
 
 
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow"}
 
 
@@ -226,6 +229,8 @@ def _kind_of(path: Path, ending: str, source: str) -> str:
     """Tell the kind of a file by its content, and by its ending only where text may be several things."""
     with path.open("rb") as file:
         head = file.read(4096)
+    if head.startswith(_OLD_EXCEL):
+        raise UserError(f"{source}: this is a file of Excel before 2007. Save it as .xlsx or as CSV.")
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
@@ -261,12 +266,17 @@ class _Text:
         self.encoding, self.notes = _encoding(path, source, how.encoding)
         chosen = bool(how.comment or how.skip_rows)
         self.place = filtered(path, self.encoding, how.skip_rows, how.comment) if chosen else path
-        with self.lines() as file:
-            self.head = file.read(_HEAD) + file.readline()  # whole lines: a header of many columns is longer
+        self.head = self._head()
         if "\0" in self.head:
             raise UserError(f"{source}: this is not text. {_KNOWN}")
-        self.sep = _SPELLED.get(how.sep or "", how.sep) or likeliest_separator(
-            self.head.lstrip("\n"), whole=len(self.head) < _HEAD
+        said = _SAID_SEP.match(self.head)
+        if said:
+            self.place = filtered(path, self.encoding, max(how.skip_rows, 1), how.comment)
+            self.head = self._head()
+        self.sep = (
+            _SPELLED.get(how.sep or "", how.sep)
+            or (said and said[1])
+            or likeliest_separator(self.head.lstrip("\n"), whole=len(self.head) < _HEAD)
         )
         rows = rows_of(io.StringIO(self.head, newline=""), self.sep)
         first = next((row for row in rows if any(row.cells)), None)
@@ -277,6 +287,11 @@ class _Text:
             with self.lines() as file:
                 self.place = fitting(file, self.sep, how.ragged, self.notes)
             self.sep = ","
+
+    def _head(self) -> str:
+        """The first lines, each of them whole: a header of many columns is longer than `_HEAD`."""
+        with self.lines() as file:
+            return file.read(_HEAD) + file.readline()
 
     @contextmanager
     def lines(self) -> Iterator[io.StringIO | io.TextIOWrapper]:
@@ -318,6 +333,8 @@ def _read_text(path: Path, source: str, how: How) -> Table:
         if ragged is None:
             raise
         raise ragged from None
+    if frame.attrs["header"]:
+        text.notes += _nameless(text.first.cells)
     if how.ragged is None and bool(frame.iloc[:, -1].isna().any()):
         text.notes += text.short_rows()
     names, header = [*frame.columns], bool(frame.attrs["header"])
@@ -353,6 +370,17 @@ def _framed(text: _Text, how: How) -> pd.DataFrame:
             [*frame.columns], bool(frame.attrs["header"]), dtype=str
         )  # numbers are then told from all columns
     return frame
+
+
+def _nameless(names: Sequence[Any]) -> list[str]:
+    """A warning of a first row that names fewer than half of the columns, as a title above the table does."""
+    known = [name for name in names if name]
+    if 2 * len(known) >= len(names):
+        return []
+    return [
+        f"Warning: the first row names {len(known)} of {len(names)} columns ({listed(known)}). If the names stand below it, "
+        "--skip-rows N leaves out the N lines above them."
+    ]
 
 
 def _with_codes(text: _Text, frame: pd.DataFrame, parse: _Parser) -> pd.DataFrame:
@@ -436,6 +464,8 @@ def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
     for cell, is_number, name in zip(cells, numbers, frame.columns, strict=True):
         column = frame[name]
         if column.dtype.kind in "iuf":
+            if not is_number:  # a word over numbers is their name
+                return False
             alike += is_number and bool(cell) and not (cell.isdecimal() and cell.isascii() and int(cell) in _YEARS)
         else:
             alike += bool(cell) and bool((column.astype(str).str.strip() == cell).any())
@@ -473,6 +503,9 @@ def _read_json(path: Path, source: str, how: How) -> Table:
     encoding = how.encoding or "utf-8"
     with path.open(encoding=encoding) as file:
         first = file.read(4096).lstrip()[:1]
+    columns = _columns_of_json(path, encoding) if first == "{" else None
+    if columns is not None:
+        return Table(flat(pd.DataFrame(columns).reset_index(drop=True), source), source)
     try:
         frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
     except (ValueError, AttributeError, TypeError):  # the latter two of a line that is a number, by release of pandas
@@ -480,6 +513,20 @@ def _read_json(path: Path, source: str, how: How) -> Table:
             _refuse_broken_line(path, encoding, source)
         raise
     return Table(flat(frame, source), source)
+
+
+def _columns_of_json(path: Path, encoding: str) -> dict[str, Any] | None:
+    """The columns of a file that is one object of them, as pandas writes it: lists, or cells by the name of their row."""
+    with path.open(encoding=encoding) as file:
+        try:
+            columns = json.load(file)
+        except ValueError:  # rows, one a line
+            return None
+    cells = [*columns.values()]
+    for kind in (dict, list):
+        if cells and all(isinstance(of_column, kind) for of_column in cells):
+            return dict(columns)
+    return None
 
 
 def _refuse_broken_line(path: Path, encoding: str, source: str) -> None:
@@ -508,17 +555,17 @@ def _read_excel(path: Path, source: str, how: How) -> Table:
         raise UserError(f"{source}: reading Excel needs openpyxl: pip install 'lacunar[cli]'") from None
     with pd.ExcelFile(path, engine="openpyxl") as book:
         sheet, sheets = _sheet(book.sheet_names, how.sheet, source), book.sheet_names
-        frame = pd.read_excel(
+        cells = pd.read_excel(
             book,
             sheet_name=sheet,
-            na_values=_NA_VALUES,
-            header=None if how.header is False else 0,
+            keep_default_na=False,  # a column may be called "na"
+            header=None,
             skiprows=how.skip_rows,
             dtype=object,  # or text of digits would become numbers, and codes lose their zeros
-        ).infer_objects()
+        )
+    notes: list[str] = []
+    frame = _with_first_names(cells, notes, header=how.header is not False).infer_objects()
     others = f"There are {listed(map(repr, sheets))}: --sheet reads another." if len(sheets) > 1 else ""
-    if how.header is False:
-        frame.columns = [f"c{i + 1}" for i in range(frame.shape[1])]
     if not len(frame) or frame.shape[1] < 2:
         what = (
             "is empty"
@@ -526,7 +573,22 @@ def _read_excel(path: Path, source: str, how: How) -> Table:
             else f"has {frame.shape[1]} columns and {len(frame)} rows below its first"
         )
         raise UserError(f"{source}: the sheet {cut(sheet)!r} {what}, which is no table. {others or 'Check the file.'}")
-    return Table(frame, source, notes=[f"The sheet {cut(sheet)!r} was read. {others}"] if others else [])
+    return Table(frame, source, notes=[*([f"The sheet {cut(sheet)!r} was read. {others}"] if others else []), *notes])
+
+
+def _with_first_names(cells: pd.DataFrame, notes: list[str], *, header: bool) -> pd.DataFrame:
+    """Cells of a sheet below the first row that is not empty, which has the names; without a header all, as c1, c2, ..."""
+    missing = cells.isin(_NA_VALUES) | cells.isna()
+    frame, missing = (table[(~missing).any(axis=1).cummax()] for table in (cells, missing))
+    names = [""] * frame.shape[1]
+    if header and len(frame):
+        names = ["" if pandas_module().isna(cell) else str(cell).strip() for cell in frame.iloc[0]]
+        frame, missing = frame[1:], missing[1:]
+        notes += _nameless(names)
+    frame = frame.mask(missing)
+    first = INDEX if header else "c1"
+    frame.columns = [name or (f"c{i + 1}" if i else first) for i, name in enumerate(names)]
+    return frame.reset_index(drop=True)
 
 
 def _sheet(sheets: list[str], wish: str | int | None, source: str) -> str:
