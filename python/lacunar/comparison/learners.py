@@ -95,13 +95,8 @@ def _copy(estimator: Any, seed: int) -> Any:
     return copy.set_params(**seeds)
 
 
-def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        import lacunar
-
-        return getattr(getattr(lacunar, module), name)(random_state=seed, **options)
-
-    return make
+def _ours(module: str, name: str, seed: int, **options: Any) -> Any:
+    return getattr(import_module(f"lacunar.{module}"), name)(random_state=seed, **options)
 
 
 def _linear(task: str) -> Any:
@@ -110,30 +105,20 @@ def _linear(task: str) -> Any:
     return GridSearchCV(LogisticRegression(max_iter=500), {"C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
 
 
-def _imputed(task: str, indicator: bool = False) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        fill = SimpleImputer(add_indicator=indicator, keep_empty_features=True)
-        return make_pipeline(fill, StandardScaler(), _linear(task))
-
-    return make
+def _imputed(task: str, indicator: bool, seed: int) -> Any:
+    fill = SimpleImputer(add_indicator=indicator, keep_empty_features=True)
+    return make_pipeline(fill, StandardScaler(), _linear(task))
 
 
-def _iterative(task: str) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        fill = IterativeImputer(random_state=seed, n_nearest_features=_NEAREST, keep_empty_features=True)
-        return make_pipeline(StandardScaler(), fill, _linear(task))
-
-    return make
+def _iterative(task: str, seed: int) -> Any:
+    fill = IterativeImputer(random_state=seed, n_nearest_features=_NEAREST, keep_empty_features=True)
+    return make_pipeline(StandardScaler(), fill, _linear(task))
 
 
-def _svm(task: str) -> Callable[[int], Any]:
+def _svm(task: str, seed: int) -> Any:
     """C = 1 and scikit-learn's width of the kernel: on standardised columns, and a standardised target, a fair guess."""
-
-    def make(seed: int) -> Any:
-        head = SVC() if task == "classification" else TransformedTargetRegressor(SVR(), transformer=StandardScaler())
-        return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), head)
-
-    return make
+    head = SVC() if task == "classification" else TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+    return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), head)
 
 
 class _EncodedLabels:
@@ -155,13 +140,9 @@ class _EncodedLabels:
         return self.model.predict_proba(X)
 
 
-def _library(module: str, stem: str, task: str, options: dict[str, Any]) -> Callable[[int], Any]:
-    def make(seed: int) -> Any:
-        kind = "Classifier" if task == "classification" else "Regressor"
-        model = getattr(import_module(module), stem + kind)(random_state=seed, **options)
-        return _EncodedLabels(model) if task == "classification" else model
-
-    return make
+def _library(module: str, stem: str, task: str, options: dict[str, Any], seed: int) -> Any:
+    model = getattr(import_module(module), stem + _ending(task))(random_state=seed, **options)
+    return _EncodedLabels(model) if task == "classification" else model
 
 
 _LIBRARIES = {  # name -> module, class without its ending, options that silence it and keep it to one thread
@@ -194,14 +175,14 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
     return [
         Learner(
             "lacunar", True, "kernels, a low-rank Gaussian, boosting, a forest and a linear model, pooled; what fills gaps is weighed against what does not",
-            _ours("learner", f"Lacunar{ending}", time_limit=seconds), frames=True, seconds=seconds,
+            partial(_ours, "learner", f"Lacunar{ending}", time_limit=seconds), frames=True, seconds=seconds,
         ),
-        Learner("KARMA", True, "kernels of shared columns, and of column means beside flags; chosen by exact leave-one-out, the best averaged", _ours("karma", f"Karma{ending}CV")),
-        Learner("KARMA gamma=2", True, "a fixed kernel of shared columns, C = 1", _ours("karma", f"Karma{ending}", gamma=2)),
-        Learner("mean + linear", False, f"column means for what is missing, {model}", _imputed(task)),
-        Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", _imputed(task, True)),
-        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task), slow=True),
-        Learner("mean + SVM", False, "column means for what is missing, a support vector machine, C = 1", _svm(task), most_rows=_SVM_ROWS),
+        Learner("KARMA", True, "kernels of shared columns, and of column means beside flags; chosen by exact leave-one-out, the best averaged", partial(_ours, "karma", f"Karma{ending}CV")),
+        Learner("KARMA gamma=2", True, "a fixed kernel of shared columns, C = 1", partial(_ours, "karma", f"Karma{ending}", gamma=2)),
+        Learner("mean + linear", False, f"column means for what is missing, {model}", partial(_imputed, task, False)),
+        Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", partial(_imputed, task, True)),
+        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", partial(_iterative, task), slow=True),
+        Learner("mean + SVM", False, "column means for what is missing, a support vector machine, C = 1", partial(_svm, task), most_rows=_SVM_ROWS),
         Learner(
             "random forest", False, "scikit-learn's, 100 trees, missing entries sent down a branch", lambda seed: forest(random_state=seed),
         ),
@@ -210,7 +191,7 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
             lambda seed: boosting(random_state=seed),
         ),
         *(
-            Learner(name, False, f"{name} with its defaults", _library(module, stem, task, options))
+            Learner(name, False, f"{name} with its defaults", partial(_library, module, stem, task, options))
             for name, (module, stem, options) in _LIBRARIES.items()
             if find_spec(module) is not None
         ),
