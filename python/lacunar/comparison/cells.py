@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lacunar.observed.cells import MISSING as MISSING
 from lacunar.observed.cells import (
     OpenReading,
@@ -121,6 +124,20 @@ _REMEDIES = {
     "decimal": "Say --decimal , or --thousands , (in Python, convert the column)",
     "dates": "Say --dates dmy or --dates mdy, or write dates as 2026-03-31",
 }
+
+
+def floats_of(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """A column of numbers (n,), NaN where one is missing."""
+    return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+
+
+def as_numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """Numbers (n,) as they are, other cells as the places of their texts in sorted order; NaN where one is missing."""
+    if column.dtype.kind in "iufb":
+        return floats_of(column)
+    texts = column.astype(str).where(column.notna())
+    places = pandas_module().factorize(texts, sort=True)[0].astype(np.float64)
+    return np.where(places < 0, np.nan, places)
 
 
 def _is_text(dtype: Any) -> bool:

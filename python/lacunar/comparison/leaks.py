@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from lacunar.comparison.cells import cut, pandas_module
+from lacunar.comparison.cells import as_numbers, cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,16 +50,8 @@ def leaks(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[
     return [*sentences, *_follow_up(frame, y, target, task)]
 
 
-def _levels(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """Numbers as they are, dates as numbers, text by its place in sorted order; NaN where missing."""
-    if column.dtype.kind in "iufb":
-        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-    levels = pandas_module().factorize(column.astype(str).where(column.notna()), sort=True)[0].astype(np.float64)
-    return np.where(levels < 0, np.nan, levels)
-
-
 def _alone(column: pd.Series[Any], y: NDArray[Any], task: str) -> str | None:
-    levels = _levels(column)
+    levels = as_numbers(column)
     if not np.isfinite(levels).any():
         return None
     leaf = max(2, len(y) // 200)

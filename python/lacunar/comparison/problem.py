@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, read_cells
+from lacunar.comparison.cells import UserError, as_numbers, counted, cut, floats_of, listed, pandas_module, read_cells
 from lacunar.comparison.leaks import leaks
 from lacunar.comparison.reading import INDEX, Table, flat, how_of, of_arrays, read_table, refuse_twice, without_words
 from lacunar.datasets import load_digit_quadrants
@@ -151,7 +151,7 @@ def load_problem(
     encoder, X = _encoded(frame, texts, table)
     notes += _about(frame, encoder)
     if units is None:
-        units = units_of(_as_numbers(frame))
+        units = units_of(np.column_stack([as_numbers(frame[name]) for name in frame.columns]))
         notes += [f"Warning: {text}" for text in _repeated(units)]
     notes += [f"Warning: {text}" for text in _alarms(frame, y, name, task)]
     return Problem(table.source, name, task, frame, X, y, encoder, notes, units, labels, groups, time)
@@ -347,7 +347,7 @@ def _known(wish: str, names: list[str], source: str, option: str) -> str:
 def values_of(column: pd.Series[Any]) -> NDArray[Any]:
     """Values (n,): numbers (float64, NaN where missing), or text (objects, "" where missing)."""
     if column.dtype.kind in "iuf":
-        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+        return floats_of(column)
     return np.array(["" if lost else str(cell) for cell, lost in zip(column, column.isna(), strict=True)], object)
 
 
@@ -464,18 +464,6 @@ def labels_of(column: Any, places: NDArray[np.intp], y: NDArray[Any]) -> NDArray
     if dtype is not None and dtype.kind == "f" and len(places) < len(column) and np.all(labels == np.round(labels)):
         return labels.astype(np.int64)  # whole numbers, which are floating-point ones only where some are missing
     return labels.astype(dtype) if dtype is not None and dtype.kind in "biuf" else labels
-
-
-def _as_numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Columns in which equal cells are equal numbers, and missing ones NaN."""
-    return np.column_stack([_distinct(frame[name]) for name in frame.columns])
-
-
-def _distinct(column: pd.Series[Any]) -> NDArray[np.float64]:
-    if column.dtype.kind in "iufb":
-        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-    numbers = pandas_module().factorize(column)[0]
-    return np.where(numbers < 0, np.nan, numbers)
 
 
 def _alarms(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
@@ -604,7 +592,7 @@ def _iso(seen: pd.Series[Any]) -> bool:
 
 
 def _all_different(column: pd.Series[Any]) -> bool:
-    values = column.to_numpy(np.float64, na_value=np.nan)
+    values = floats_of(column)
     return bool(np.all(values == np.round(values)) and len(np.unique(values)) == len(values))
 
 
@@ -612,7 +600,7 @@ def _counts_rows(column: pd.Series[Any]) -> bool:
     """Whether a column of numbers is 0, 1, 2 ... or 1, 2, 3 ..."""
     if column.dtype.kind not in "iuf" or len(column) < _FEW:
         return False
-    values = column.to_numpy(np.float64, na_value=np.nan)
+    values = floats_of(column)
     return bool(values[0] in (0, 1) and np.all(np.diff(values) == 1))
 
 
