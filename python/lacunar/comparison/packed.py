@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -51,8 +52,7 @@ def plain_file(name: str) -> Iterator[Path]:
         if name == "-":
             path, shown = Path(folder) / "input", "standard input"
             with path.open("wb") as file:
-                while chunk := sys.stdin.buffer.read(_CHUNK):
-                    file.write(chunk)
+                shutil.copyfileobj(sys.stdin.buffer, file)
         elif not path.exists():
             raise UserError(f"{name}: no such file.")
         elif not path.is_file():

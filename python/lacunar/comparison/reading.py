@@ -473,11 +473,7 @@ def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    try:
-        float(cell.replace(",", "."))
-    except ValueError:
-        return cell.lower() in MISSING
-    return True
+    return _number(cell.replace(",", ".")) is not None or cell.lower() in MISSING
 
 
 def _has_commas(frame: pd.DataFrame) -> bool:
@@ -593,12 +589,11 @@ def _with_first_names(cells: pd.DataFrame, notes: list[str], *, header: bool) ->
 
 def _sheet(sheets: list[str], wish: str | int | None, source: str) -> str:
     """The sheet of this name or number, from 1; the first by default."""
-    number = int(wish) if wish is not None and str(wish).isdecimal() and str(wish) not in sheets else None
     if wish is None or str(wish) in sheets:
         return sheets[0] if wish is None else str(wish)
-    if number is None or not 1 <= number <= len(sheets):
+    if not str(wish).isdecimal() or not 1 <= int(wish) <= len(sheets):
         raise UserError(f"--sheet {cut(wish)!r}: no such sheet in {source}; there are {listed(map(repr, sheets))}.", 2)
-    return sheets[number - 1]
+    return sheets[int(wish) - 1]
 
 
 def _read_parquet(path: Path, source: str, how: How) -> Table:

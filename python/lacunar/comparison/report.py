@@ -514,12 +514,8 @@ def _legend_below(ax: Any) -> None:
     if ax.get_legend() is not None:
         ax.get_legend().remove()
     look = {"frameon": False, "fontsize": 9, "labelcolor": "#1f2933"}
-    ax.figure.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels), **look)
-
-
-def _legend_columns(labels: Sequence[str]) -> int:
-    """Number of columns of a legend below a picture: as many as its width holds, three at most."""
-    return max(1, min(len(labels), 3, _LETTERS // (_KEY + max(map(len, labels), default=0))))
+    columns = max(1, min(len(labels), 3, _LETTERS // (_KEY + max(map(len, labels), default=0))))
+    ax.figure.legend(handles, labels, loc="outside lower center", ncols=columns, **look)
 
 
 def _labelled(ax: Any, places: Sequence[float], words: Sequence[str]) -> None:
