@@ -99,6 +99,13 @@ def column_gram_product(
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def row_product(a: _Float, b: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]: ...
+def draw_nearest(
+    ascending: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    uniform: NDArray[np.float64],
+    k: int,
+    reach: float,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]: ...
 def symmetric_tree(
     codes: NDArray[np.uint8],
     n_codes: NDArray[np.int32],

@@ -14,3 +14,13 @@ def conditional_moments(
     spread: NDArray[np.float64],
     work: NDArray[np.float64],
 ) -> bool: ...
+def fit_line(
+    gram: NDArray[np.float64],
+    target: int,
+    unused: NDArray[np.int64],
+    ridge: float,
+    tiny: float,
+    chi_square: float,
+    normal: NDArray[np.float64],
+    lines: NDArray[np.float64],
+) -> float: ...

@@ -5,6 +5,7 @@ namespace lacunar::bind {
 void bind_algorithm_one(pybind11::module_& m);
 void bind_blocks(pybind11::module_& m);
 void bind_columns(pybind11::module_& m);
+void bind_donors(pybind11::module_& m);
 void bind_dual(pybind11::module_& m);
 void bind_factor_sums(pybind11::module_& m);
 void bind_forest(pybind11::module_& m);
@@ -27,6 +28,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_algorithm_one(m);
   lacunar::bind::bind_blocks(m);
   lacunar::bind::bind_columns(m);
+  lacunar::bind::bind_donors(m);
   lacunar::bind::bind_dual(m);
   lacunar::bind::bind_factor_sums(m);
   lacunar::bind::bind_forest(m);

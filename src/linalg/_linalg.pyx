@@ -3,8 +3,9 @@
 from threading import get_ident as _get_ident, main_thread as _main_thread
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport sqrt
 
-from scipy.linalg.cython_blas cimport dsymv
+from scipy.linalg.cython_blas cimport ddot, dsymv, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 ctypedef int blas_int  # SciPy's: int in its own declarations
@@ -35,3 +36,4 @@ cdef blas_int blas_size(Py_ssize_t size) except -1:
 
 
 include "gaussian_em.pxi"
+include "lines.pxi"

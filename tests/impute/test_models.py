@@ -2,8 +2,16 @@
 
 import numpy as np
 import pytest
-from reference.imputing import donor_of_few, least_squares, multinomial_mode, nearest_rows, odds_log_likelihood
+from reference.imputing import (
+    donor_of_few,
+    least_squares,
+    multinomial_mode,
+    nearest_rows,
+    odds_log_likelihood,
+    place_of_few,
+)
 
+from lacunar import _core
 from lacunar._random import generator
 from lacunar.impute import models
 from lacunar.impute.chained import Chain, choose_predictors
@@ -29,6 +37,20 @@ def test_a_line_is_least_squares():
     np.testing.assert_allclose(np.cov(drawn[:, :4].T), spread * inverse, atol=0.1 * spread * inverse.max())
 
 
+def test_a_line_of_repeated_columns_is_finite():
+    """Without a ridge the Gram matrix has no factor until its diagonal has grown: fits are those of the columns once."""
+    X, rng = design()
+    y = X @ [0.5, 1.0, -1.0, 0.0] + rng.normal(size=60)
+    Z = np.column_stack([X, X[:, 1] - X[:, 2], 3 * X[:, 3], y])
+    line = models.fit_line(Z.T @ Z, 6, np.array([0, 6]), 60, 0.0, generator(0))
+    coef, _, _ = least_squares(X[:, 1:], y)
+    np.testing.assert_allclose(Z @ line.coef, X[:, 1:] @ coef, atol=1e-3)
+    assert line.coef[0] == line.coef[6] == line.drawn[0] == line.drawn[6] == 0
+    assert np.isfinite(line.drawn).all()
+    with pytest.raises(ValueError, match="moderate size"):
+        models.fit_line(-np.eye(3), 2, np.array([2]), 60, 0.0, generator(0))
+
+
 @pytest.mark.parametrize("n", [1, 3, 5, 40])
 def test_donors_are_the_nearest(n):
     rng = np.random.default_rng(n)
@@ -36,6 +58,22 @@ def test_donors_are_the_nearest(n):
     seen = [models.nearest(fits, targets, 5, np.inf, generator(s)) for s in range(60)]
     for j, target in enumerate(targets):
         assert {int(picks[j]) for picks in seen} == nearest_rows(fits, target, 5)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 5), (7, 3), (1000, 5)])
+def test_places_are_those_of_the_slow_twin(n, k):
+    rng = np.random.default_rng(n)
+    ascending, targets, uniform = np.sort(rng.normal(size=n)), 2 * rng.normal(size=200), rng.random(200)
+    places, is_far = _core.draw_nearest(ascending, targets, uniform, k, 0.1)
+    expected = [place_of_few(ascending, *pair, k, 0.1) for pair in zip(targets, uniform, strict=True)]
+    assert list(zip(places.tolist(), is_far.tolist(), strict=True)) == expected
+
+
+def test_places_need_as_many_values():
+    values = np.zeros(3)
+    for k, uniform in ((0, values), (4, values), (2, np.zeros(2))):
+        with pytest.raises(ValueError, match=r"k must be|uniform has"):
+            _core.draw_nearest(values, values, uniform, k, 0.1)
 
 
 def test_far_donors_give_way_to_the_nearest():

@@ -17,6 +17,13 @@ def nearest_rows(fits, target, k):
     return set(np.argsort(np.abs(fits - target), kind="stable")[:k].tolist())
 
 
+def place_of_few(ascending, target, uniform, k, reach):
+    """The place that a uniform number picks of the k nearest, or of those within reach where not all are; and whether not all are."""
+    near = sorted(range(len(ascending)), key=lambda i: abs(ascending[i] - target))[:k]
+    within = sorted(i for i in near if abs(ascending[i] - target) <= reach) or near[:1]
+    return within[int(uniform * len(within))], len(within) < k or abs(ascending[near[-1]] - target) > reach
+
+
 def donor_of_few(fits, target, k, reach, rng):
     """Of a bootstrap of the positions, one of the k nearest that are within reach, or the nearest."""
     sample = rng.integers(len(fits), size=len(fits))

@@ -150,6 +150,7 @@ class Chain:
         self.plan, self.rng = plan, rng
         self.X = observed.copy()
         self.values: dict[int, Floats] = {}  # missing entries of each column
+        self._entries: dict[int, Floats] = {}  # the same as columns of the design
         # Completed columns, in their own units.
         self.columns = {t.place: t.values_of(observed[:, t.own]) for t in plan.targets}
         self.newton: dict[int, Any] = {}
@@ -171,7 +172,7 @@ class Chain:
     def _set(self, target: Target, values: Floats) -> None:
         self.values[target.place] = values
         self.columns[target.place][target.missing] = values
-        self.X[target.missing, target.own] = target.design(values)
+        self._entries[target.place] = self.X[target.missing, target.own] = target.design(values)
 
     def sweep(self, keep: bool = False) -> dict[int, Parameters]:
         """Every column with missing entries once; with `keep` the parameters of all columns."""
@@ -261,31 +262,27 @@ class Chain:
             coef, drawn = line.coef, line.drawn
         parameters = {"drawn": drawn[None], "sigma": np.array([line.sigma])}
         if target.method == "pmm":
-            parameters["fits"] = (self.X @ coef)[target.observed]
+            parameters["fits"] = (self.X @ coef).take(target.observed)
             parameters["values"] = target.values
-            parameters["coef"] = coef[None]
         return parameters
 
     def draw(self, target: Target, parameters: Parameters, rows: Floats) -> None:
         """Draw the missing entries of one column, by its rows (m, width) of the design, and what follows from it."""
+        before = self._entries[target.place]
         self._set(target, self._drawn(target, rows, parameters))
         if self._sums is not None:
-            self._change_sums(target, rows, self._sums)
+            self._change_sums(target, rows, before, self._sums)
         self._follow(target.place)
 
     def _drawn(self, target: Target, rows: Floats, parameters: Parameters) -> Floats:
         """Values of the missing entries of a column, by its rows (m, width) of the design."""
         return draw_values(target, rows, parameters, self.plan.n_donors, self.rng)
 
-    def _change_sums(self, target: Target, rows: Floats, sums: Floats) -> None:
-        """Change the Gram matrix by a column that was drawn; `rows` (m, width), where it is missing, are those before.
-
-        With the column halfway in `rows`, one product is the change, and half of that among its own columns.
-        """
-        before, after = rows[:, target.own].copy(), self.X[target.missing, target.own]
-        rows[:, target.own] = (before + after) / 2
+    def _change_sums(self, target: Target, rows: Floats, before: Floats, sums: Floats) -> None:
+        """Change the Gram matrix by a column that was drawn; `rows` (m, width), where it is missing, are those `before`."""
+        after = self._entries[target.place]
         change = self._product(rows, after - before, target.missing)
-        change[target.own] = change[target.own] + change[target.own].T
+        change[target.own] += self._product(after - before, after, target.missing)
         sums[:, target.own] += change
         sums[target.own] = sums[:, target.own].T
 

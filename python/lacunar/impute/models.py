@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import expit
 
+from lacunar import _core, _linalg
 from lacunar._typing import Floats, Ints
 
 PRIOR = 1 / 2.5**2  # precision of a logistic coefficient: a normal of standard deviation 2.5 (Gelman et al. 2008)
@@ -22,6 +23,7 @@ _OLDEST = 5  # sweeps after which dearer ones are
 _SKETCH = 2000  # rows that give second derivatives on the way to the mode
 REACH = 0.2  # standard deviations of the residuals, within which donors of matching lie
 _TINY = 1e-12
+_NO_FACTOR = "X must hold numbers of moderate size; sums of their squares are not finite. Use other units."
 
 
 def draw_around(factor: Floats, rng: np.random.Generator) -> Floats:
@@ -37,7 +39,7 @@ def factor_of(matrix: Floats) -> Floats:
         if not failed:
             return np.asarray(factor)
         matrix = matrix + 10.0**power * size * np.eye(len(matrix))
-    raise ValueError("X must hold numbers of moderate size; sums of their squares are not finite. Use other units.")
+    raise ValueError(_NO_FACTOR)
 
 
 # -- numbers ------------------------------------------------------------------------------------------------------------------
@@ -57,17 +59,13 @@ def fit_line(gram: Floats, target: int, unused: Ints, n_rows: int, ridge: float,
 
     `unused` columns take no part, the target among them. O(p^3).
     """
-    b, square, p = gram[:, target].copy(), gram[target, target], len(gram)
-    gram[unused], gram[:, unused], gram[unused, unused], b[unused] = 0.0, 0.0, 1.0, 0.0
-    penalty = ridge * gram.diagonal()
-    gram.flat[:: p + 1] += penalty + _TINY
-    factor = factor_of(gram)
-    coef = lapack.dpotrs(factor, b, lower=1)[0]
-    residual = max(square - b @ coef - penalty @ coef**2, _TINY * max(square, _TINY))
-    sigma = np.sqrt(residual / rng.chisquare(max(n_rows - (p - len(unused)), 1)))
-    drawn = coef + sigma * draw_around(factor, rng)
-    drawn[unused] = 0.0
-    return Line(coef, drawn, float(sigma))
+    p = len(gram)
+    chi_square = rng.chisquare(max(n_rows - (p - len(unused)), 1))
+    lines = np.empty((3, p))
+    sigma = _linalg.fit_line(gram, target, unused, ridge, _TINY, chi_square, rng.standard_normal(p), lines)
+    if sigma < 0:
+        raise ValueError(_NO_FACTOR)
+    return Line(lines[0], lines[1], sigma)
 
 
 def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.Generator) -> Ints:
@@ -82,32 +80,14 @@ def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.
     if (ascending[1:] == ascending[:-1]).any():
         order = rng.permutation(len(fits))
         order = order[np.argsort(fits[order], kind="stable")]
-    low = _first_of_nearest(ascending, targets, k)
-    picks = order[low + (rng.random(len(targets)) * k).astype(np.intp)]
-    far = (np.maximum(targets - ascending[low], ascending[low + k - 1] - targets) > reach).nonzero()[0]
+    places, is_far = _core.draw_nearest(ascending, targets, rng.random(len(targets)), k, reach)
+    picks, far = order[places], is_far.nonzero()[0]
     if far.size:
         times = np.bincount(rng.integers(len(fits), size=len(fits)), minlength=len(fits))
         again = np.repeat(order, times[order])
-        picks[far] = again[_within_reach(fits[again], targets[far], k, reach, rng)]
+        places, _ = _core.draw_nearest(fits[again], targets[far], rng.random(len(far)), k, reach)
+        picks[far] = again[places]
     return np.asarray(picks)
-
-
-def _first_of_nearest(ascending: Floats, targets: Floats, k: int) -> Ints:
-    """Where the k values nearest to each target begin.
-
-    They are one window, which moves on from value i while it is further than value i + k: while their sum is below twice the target,
-    and these sums ascend.
-    """
-    return np.searchsorted(ascending[:-k] + ascending[k:], 2 * targets)
-
-
-def _within_reach(ascending: Floats, targets: Floats, k: int, reach: float, rng: np.random.Generator) -> Ints:
-    """For each target one place of the k nearest values, drawn at random among those within `reach`, or the nearest."""
-    low = _first_of_nearest(ascending, targets, k)
-    distances = np.abs(ascending[low[:, None] + np.arange(k)] - targets[:, None])
-    near = distances <= np.maximum(distances.min(axis=1), reach)[:, None]
-    first, count = low + near.argmax(axis=1), near.sum(axis=1)  # they are neighbours
-    return np.asarray(first + (rng.random(len(targets)) * count).astype(np.intp))
 
 
 # -- levels -------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,70 @@
+# A regression on others by sums, and a draw of it: what chained equations learn of one column in one sweep.
+
+
+cdef int factor(blas_int p, double* a, const double* diagonal) noexcept nogil:
+    """The Cholesky factor of a symmetric matrix (p, p) in its lower triangle, by columns; 0 where it has one.
+
+    `diagonal` (p,) is that of the matrix, which grows until LAPACK succeeds; the other triangle is left as it is.
+    """
+    cdef blas_int info = 0, i, j, tries
+    cdef double largest = 0.0, more = 0.0, step
+    dpotrf(b"L", &p, a, &p, &info)
+    if info == 0:
+        return 0
+    for j in range(p):
+        largest = max(largest, diagonal[j])
+    step = 1e-12 * largest
+    for tries in range(12):
+        more += step
+        step *= 10.0
+        for j in range(p):
+            a[j * p + j] = diagonal[j] + more
+            for i in range(j + 1, p):
+                a[j * p + i] = a[i * p + j]
+        dpotrf(b"L", &p, a, &p, &info)
+        if info == 0:
+            return 0
+    return 1
+
+
+def fit_line(double[:, ::1] gram, Py_ssize_t target, const Py_ssize_t[::1] unused, double ridge, double tiny,
+             double chi_square, const double[::1] normal, double[:, ::1] lines):
+    """The standard deviation of the residuals, drawn, of the regression of one column of a design on others; -1 without a factor.
+
+    `gram` (p, p) of the design is written over. `unused` columns take no part, the target among them. lines (3, p) receives the
+    coefficients, a draw of them and the penalised diagonal. `chi_square` and `normal` (p,) are what is random.
+    """
+    cdef blas_int p = blas_size(gram.shape[0]), one = 1
+    cdef Py_ssize_t i, j, k
+    cdef double* a = &gram[0, 0]
+    cdef double* coef = &lines[0, 0]
+    cdef double* drawn = &lines[1, 0]
+    cdef double* diagonal = &lines[2, 0]
+    cdef double square = gram[target, target], explained, sigma = -1.0
+    with nogil:
+        for j in range(p):
+            coef[j] = gram[target, j]
+        for k in range(unused.shape[0]):
+            i = unused[k]
+            coef[i] = 0.0
+            for j in range(p):
+                gram[i, j] = gram[j, i] = 0.0
+            gram[i, i] = 1.0
+        for j in range(p):
+            gram[j, j] += ridge * gram[j, j] + tiny
+            diagonal[j] = gram[j, j]
+        if factor(p, a, diagonal) == 0:
+            dtrsv(b"L", b"N", b"N", &p, a, &p, coef, &one)
+            explained = ddot(&p, coef, &one, coef, &one)
+            for j in range(p):
+                drawn[j] = coef[j]
+            dtrsv(b"L", b"T", b"N", &p, a, &p, coef, &one)
+            for j in range(p):
+                explained += ridge / (1.0 + ridge) * diagonal[j] * coef[j] * coef[j]
+            sigma = sqrt(max(square - explained, tiny * max(square, tiny)) / chi_square)
+            for j in range(p):
+                drawn[j] += sigma * normal[j]
+            dtrsv(b"L", b"T", b"N", &p, a, &p, drawn, &one)
+            for k in range(unused.shape[0]):
+                drawn[unused[k]] = 0.0
+    return sigma
