@@ -152,10 +152,11 @@ class Decoder:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._arrays = dict(arrays)
         self._kinds: dict[str, Callable[..., Any]] = {
-            "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
-            "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
-            "frozenset": self._frozenset, "record": self._record, "estimator": self._estimator, "pipeline": self._pipeline, "columns": self._columns,
-            "splitter": self._splitter, **{tag: partial(_from_text, read) for tag, (_, _, read) in _TEXTS.items()},
+            **{kind.__name__: partial(self._items, kind) for kind in (list, tuple, frozenset)},
+            **{tag: partial(_from_text, read) for tag, (_, _, read) in _TEXTS.items()},
+            "float": self._float, "array": self._array, "scalar": self._scalar, "dict": self._dict,
+            "observed": self._observed, "sparse": self._sparse, "type": self._type, "record": self._record,
+            "estimator": self._estimator, "pipeline": self._pipeline, "columns": self._columns, "splitter": self._splitter,
         }  # fmt: skip
 
     def decode(self, node: Any, depth: int = 0) -> Any:
@@ -201,14 +202,8 @@ class Decoder:
             raise ValueError(f"the model file gives shape {array.shape} to a scalar")
         return array[()]
 
-    def _list(self, depth: int, items: list[Any]) -> list[Any]:
-        return [self.decode(item, depth) for item in items]
-
-    def _tuple(self, depth: int, items: list[Any]) -> tuple[Any, ...]:
-        return tuple(self._list(depth, items))
-
-    def _frozenset(self, depth: int, items: list[Any]) -> frozenset[Any]:
-        return frozenset(self._list(depth, items))
+    def _items(self, kind: Callable[..., Any], depth: int, items: list[Any]) -> Any:
+        return kind(self.decode(item, depth) for item in items)
 
     def _dict(self, depth: int, items: list[Any]) -> dict[Any, Any]:
         return {self.decode(key, depth): self.decode(value, depth) for key, value in items}
@@ -238,26 +233,17 @@ class Decoder:
 
     def _splitter(self, depth: int, class_name: str, params: dict[str, Any]) -> Any:
         cls = registry.class_of(class_name, registry.SPLITTERS)
-        if cls is None:
-            raise ValueError(f"this lacunar knows no splitter {str(class_name)[:80]!r}")
-        splitter: Any = cls(**{key: self.decode(value, depth) for key, value in params.items()})
-        return splitter
+        return cls(**{key: self.decode(value, depth) for key, value in params.items()})
 
     def _record(self, depth: int, class_name: str, fields: dict[str, Any]) -> Any:
         cls = registry.class_of(class_name, registry.RECORDS)
-        if cls is None:
-            raise ValueError(f"this lacunar knows no record {str(class_name)[:80]!r}")
-        record: Any = cls(**{key: self.decode(value, depth) for key, value in fields.items()})
+        record = cls(**{key: self.decode(value, depth) for key, value in fields.items()})
         record._check_loaded()
         return record
 
     def _estimator(self, depth: int, class_name: str, params: dict[str, Any], state: dict[str, Any]) -> Any:
         cls = registry.class_of(class_name, registry.CLASSES)
-        if cls is None:
-            raise ValueError(
-                f"this lacunar knows no class {str(class_name)[:80]!r}; the file may be of a newer version"
-            )
-        model: Any = cls(**{key: self.decode(value, depth) for key, value in params.items()})
+        model = cls(**{key: self.decode(value, depth) for key, value in params.items()})
         for key, value in state.items():
             if not _is_state(key) or hasattr(cls, key) or key in params:
                 raise ValueError(f"the model file sets {key[:80]!r}, which is no learned attribute of {cls.__name__}")

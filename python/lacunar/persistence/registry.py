@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 
 def _table(*groups: tuple[str, str, str]) -> dict[str, tuple[str, str]]:
@@ -85,11 +86,9 @@ def name_of(cls: type, table: dict[str, tuple[str, str]]) -> str | None:
     return None
 
 
-def class_of(name: object, table: dict[str, tuple[str, str]]) -> type | None:
-    """The class stored under this name, or None when the table does not have it."""
+def class_of(name: object, table: dict[str, tuple[str, str]]) -> Any:
+    """The class stored under this name. ValueError where the table does not have it."""
     if not isinstance(name, str) or name not in table:
-        return None
+        raise ValueError(f"this lacunar knows no class {str(name)[:80]!r}; the file may be of a newer version")
     module, attribute = table[name]
-    cls = getattr(importlib.import_module(module), attribute)
-    assert isinstance(cls, type)
-    return cls
+    return getattr(importlib.import_module(module), attribute)
