@@ -11,7 +11,7 @@ from sklearn.model_selection import BaseCrossValidator
 
 from lacunar._random import fixed_seed, generator
 from lacunar._typing import Ints
-from lacunar.observed.door import read_pairs
+from lacunar.observed.ids import read_pairs
 
 __all__ = ["ColdColumnKFold", "ColdRowKFold", "EntryKFold"]
 

@@ -27,14 +27,8 @@ from lacunar.completion.coding import (
 from lacunar.completion.pair_model import Batch, OneTrial, PairModel, Trials
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.door import (
-    read_id,
-    read_ids,
-    read_labels,
-    read_pairs,
-    refuse_masked,
-    require_y,
-)
+from lacunar.observed.door import read_labels, refuse_masked, require_y
+from lacunar.observed.ids import read_id, read_ids, read_pairs
 
 _LEARNED = ("_engine", "state_", "classes_", "settled_")
 _PLAIN = (bool, int, float, str)  # labels whose signs are kept

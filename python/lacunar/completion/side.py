@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.observed.contract import check_positions
-from lacunar.observed.door import read_ids
+from lacunar.observed.ids import read_ids
 from lacunar.observed.rules import Instance, Number, check_parts
 
 Kind = Literal["dense", "factor", "operator"]

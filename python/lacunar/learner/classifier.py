@@ -31,13 +31,13 @@ from lacunar.observed.door import (
     SparseMissing,
     check_classes,
     plain_target,
-    read_groups,
     read_target,
     refuse_masked,
     refuse_uncounted,
     require_y,
     warn_if_unlabelled,
 )
+from lacunar.observed.ids import read_groups
 from lacunar.observed.rules import LABELS, Instance, Optional, Rule, floats
 from lacunar.uncertainty.conformal import (
     CONDITIONS,

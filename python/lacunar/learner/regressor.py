@@ -28,12 +28,12 @@ from lacunar.observed.door import (
     ScoreMixin,
     SparseMissing,
     flat_target,
-    read_groups,
     read_target,
     refuse_uncounted,
     require_y,
     warn_if_unlabelled,
 )
+from lacunar.observed.ids import read_groups
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.conformal import (
     LowerBound,

@@ -37,10 +37,6 @@ from lacunar.observed.contract import as_array as as_array
 from lacunar.observed.contract import float_dtype as float_dtype
 from lacunar.observed.contract import refuse_masked as refuse_masked
 from lacunar.observed.contract import unmasked as unmasked
-from lacunar.observed.ids import read_groups as read_groups
-from lacunar.observed.ids import read_id as read_id
-from lacunar.observed.ids import read_ids as read_ids
-from lacunar.observed.ids import read_pairs as read_pairs
 from lacunar.observed.names import cells_by_name, columns_by_name
 from lacunar.observed.numbers import Place, as_frame, frame_array, numbers_of, plain_arrow, refuse_other_kinds
 from lacunar.observed.numbers import is_missing as is_missing

@@ -20,7 +20,8 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed.door import ScoreMixin, read_groups, read_target, require_y
+from lacunar.observed.door import ScoreMixin, read_target, require_y
+from lacunar.observed.ids import read_groups
 from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.boosted import BoostedGaussian
 from lacunar.uncertainty.conformal import (

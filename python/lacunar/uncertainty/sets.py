@@ -18,7 +18,8 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.encode import TableEncoder
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import ScoreMixin, check_classes, read_groups, read_target, require_y
+from lacunar.observed.door import ScoreMixin, check_classes, read_target, require_y
+from lacunar.observed.ids import read_groups
 from lacunar.observed.rules import LABELS, Rule
 from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level, warn_of_rare
 from lacunar.uncertainty.masks import (
