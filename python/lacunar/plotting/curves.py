@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_regressor
+from sklearn.metrics import root_mean_squared_error, zero_one_loss
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from lacunar.observed.door import plain_target
@@ -127,13 +128,14 @@ class ShareCurveDisplay(Curves):
         )
         table, pattern = by_rows(X), pattern_of(X)
         losses = {name: np.empty((len(shares), n_repeats)) for name in learners}
+        loss = root_mean_squared_error if regression else zero_one_loss
         for r, (train, test) in enumerate(split.split(np.empty((pattern.shape[0], 1)), target)):
             draws = draws_of(pattern, random_state + r)
             for k, share in enumerate(shares):
                 hidden = hide(table, pattern, draws < share)
                 for name, learner in learners.items():
                     predicted = clone(learner).fit(take(hidden, train), target[train]).predict(take(hidden, test))
-                    losses[name][k, r] = _loss(predicted, target[test], regression)
+                    losses[name][k, r] = loss(target[test], predicted)
         seen = np.asarray(shares) * len(pattern.indices) / max(pattern.shape[0] * pattern.shape[1], 1)
         return cls(seen, losses, "RMSE" if regression else "error rate", strong=tuple(learners)[:1]).plot(ax, **line_kw)
 
@@ -151,13 +153,6 @@ class ShareCurveDisplay(Curves):
             error = values.std(axis=1, ddof=1) / np.sqrt(repeats) if repeats > 1 else np.zeros(len(values))
             colour = self.lines_[name].get_color()
             ax.fill_between(100 * self.shares, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
-
-
-def _loss(predicted: NDArray[Any], target: NDArray[Any], regression: bool) -> float:
-    """Root mean squared error of numbers, error rate of labels."""
-    if regression:
-        return float(np.sqrt(np.square(predicted - target).mean()))
-    return float((predicted != target).mean())
 
 
 class RegretDisplay(Curves):

@@ -15,6 +15,7 @@ from lacunar._typing import Floats
 from lacunar.impute.columns import Column
 from lacunar.impute.pooling import PooledResult
 from lacunar.impute.tables import read_table
+from lacunar.observed.cells import cut
 from lacunar.observed.door import check_numbers
 from lacunar.plotting.rows import by_rows, hide, pattern_of
 from lacunar.plotting.style import OURS, PEERS, Inks, axes_for, inks, quiet
@@ -76,9 +77,7 @@ class Panels:
             panel = ax.figure.add_subplot(grid[k // across, k % across])
             panel.set_facecolor(ax.get_facecolor())
             quiet(panel, grid="y")
-            panel.set_title(
-                name if len(name) <= 24 else name[:23] + "…", fontsize=10, color=words.ink, parse_math=False
-            )
+            panel.set_title(cut(name, 24), fontsize=10, color=words.ink, parse_math=False)
             self._draw(panel, name, words)
             panels[name] = panel
         self.ax_, self.axes_, self.figure_ = ax, panels, ax.figure

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar.observed.cells import cut
 from lacunar.plotting.rows import Pattern, by_rows, is_frame, pattern_of
 from lacunar.plotting.style import MISSING, SEEN, axes_for, inks
 
@@ -134,7 +135,7 @@ class MissingnessDisplay:
         """Names of few columns, or what columns are with the meaning of a shade; numbers and order of the rows."""
         (n, d), words = self.shape, inks(ax)
         if self.names is not None and d <= 40:
-            short = [str(name) if len(str(name)) <= 20 else str(name)[:19] + "…" for name in self.names]
+            short = [cut(name, 20) for name in self.names]
             ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8, parse_math=False)
         else:
             ax.set_xlabel("column" + shade, color=words.quiet, fontsize=10)
