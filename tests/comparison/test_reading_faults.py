@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import sys
 import tracemalloc
 import zipfile
@@ -312,6 +313,24 @@ def test_a_title_above_the_names_is_warned_of(tmp_path, ending):
     table = read_table(place, skip_rows=1)
     assert table.frame.to_dict("list") == {"a": [1, 3], "b": [2.5, 4.5], "c": ["x", "y"]}
     assert table.notes == []
+
+
+@pytest.mark.parametrize("sep", [" ", "\t", ",", ";"])
+def test_tables_that_r_writes(place, sep):
+    lines = ['"size" "kind of" "c"', '"1" 1.5 "x y" 7', '"2" NA "z" 8', '"k 3" 2.5 NA 9']
+    cells = [["1", 1.5, "x y", 7], ["2", None, "z", 8], ["k 3", 2.5, None, 9]]
+    text = "\n".join(sep.join(re.findall(r'"[^"]*"|\S+', line)) for line in lines) + "\n"
+    table = read_table(place(text, "t.txt"))
+    assert [*table.frame] == ["Unnamed: 0", "size", "kind of", "c"]
+    assert table.frame.astype(object).where(table.frame.notna(), None).to_numpy().tolist() == cells
+    assert table.notes == []
+    without = "\n".join(line.split(sep, 1)[k > 0] for k, line in enumerate(text.replace("k 3", "k3").splitlines()))
+    table = read_table(place(text.splitlines()[0] + "\n" + without.split("\n", 1)[1], "t.txt"))
+    assert table.frame["kind of"].tolist()[:2] == ["x y", "z"]
+
+
+def test_a_mark_at_the_end_of_every_line_is_no_row_name(place):
+    assert read_table(place('"a","b"\n1,2,\n3,4,\n')).frame.to_dict("list") == {"a": [1, 3], "b": [2, 4]}
 
 
 def test_a_word_over_numbers_is_their_name(place):

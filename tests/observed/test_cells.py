@@ -258,6 +258,14 @@ def test_what_is_written_otherwise_is_missing_and_said(fitted, new):
         assert np.isnan(encoder.transform(pd.DataFrame({"c": [new]}))).all()
 
 
+@pytest.mark.parametrize("form", ["%Y-%m", "%m/%Y", "%b %Y", "%Y-%b"])
+def test_months_are_dates_as_periods_are(form):
+    months = pd.period_range("2025-03", periods=14, freq="M")
+    read = TableEncoder().fit_transform(pd.DataFrame({"c": months.strftime(form)}))
+    np.testing.assert_array_equal(read, TableEncoder().fit_transform(pd.DataFrame({"c": months})))
+    assert TableEncoder().fit(pd.DataFrame({"c": [f"2026-{k}" for k in range(10, 90)]})).kinds_ == ["category"]
+
+
 def test_one_cell_with_another_mark_is_missing_and_said():
     texts = [f"{k}.5" for k in range(20)]
     with pytest.warns(UserWarning, match=r"'1,5'"):

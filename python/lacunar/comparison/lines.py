@@ -25,7 +25,7 @@ class Row(NamedTuple):
 def rows_of(lines: Iterable[str], sep: str) -> Iterator[Row]:
     """Rows of text, those of blank lines as well."""
     if sep == r"\s+":
-        yield from (Row(k, line.split()) for k, line in enumerate(lines, 1))
+        yield from (Row(k, _between_blanks(line)) for k, line in enumerate(lines, 1))
     elif len(sep) == 1:
         reader = csv.reader(lines, delimiter=sep, skipinitialspace=True)
         yield from (Row(reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
@@ -33,6 +33,36 @@ def rows_of(lines: Iterable[str], sep: str) -> Iterator[Row]:
         yield from (
             Row(k, [cell.strip() for cell in line.rstrip("\r\n").split(sep)]) for k, line in enumerate(lines, 1)
         )
+
+
+def _between_blanks(line: str) -> list[str]:
+    """Cells between blanks and tabs, which within quotes are part of a cell."""
+    if '"' not in line:
+        return line.split()
+    return next(csv.reader([line.strip().replace("\t", " ")], delimiter=" ", skipinitialspace=True))
+
+
+def has_row_names(head: str, sep: str) -> bool:
+    """Whether the first row, in quotes, has a cell less than every other: R writes no name above the names of rows."""
+    rows = [row.cells for row in islice(rows_of(io.StringIO(head, newline=""), sep), _LINES) if any(row.cells)]
+    others = rows[1:]
+    return (
+        head.lstrip().startswith('"')
+        and len(others) > 1
+        and {len(cells) for cells in others} == {len(rows[0]) + 1}
+        and len({cells[0] for cells in others}) == len(others)
+        and any(cells[-1] for cells in others)  # a mark at the end of every line separates nothing
+    )
+
+
+def with_corner(lines: Iterable[str], sep: str) -> io.StringIO:
+    """The text with an empty name before the first name."""
+    text, before = io.StringIO(newline=""), '""' + (" " if sep == r"\s+" else sep)
+    for line in lines:
+        text.write(before + line if line.strip() else line)
+        before = "" if line.strip() else before
+    text.seek(0)
+    return text
 
 
 def likeliest_separator(head: str, *, whole: bool) -> str:
@@ -50,6 +80,8 @@ def likeliest_separator(head: str, *, whole: bool) -> str:
             continue
         if not whole:
             widths = widths[:-1] or widths
+        if has_row_names(head, sep):
+            widths = widths[1:]
         if len(set(widths)) == 1 and widths[0] > 1:
             widths_of[sep] = widths[0]
     if r"\s+" in widths_of and len(widths_of) > 1:

@@ -21,7 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar.comparison.cells import MISSING, UserError, counted, cut, listed, pandas_module, read_cells
-from lacunar.comparison.lines import filtered, fitting, likeliest_separator, misfits, remedy, rows_of, short_rows
+from lacunar.comparison.lines import (
+    Row,
+    filtered,
+    fitting,
+    has_row_names,
+    likeliest_separator,
+    misfits,
+    remedy,
+    rows_of,
+    short_rows,
+    with_corner,
+)
 from lacunar.comparison.packed import ENDINGS, plain_file, refuse_beyond
 from lacunar.observed import Observed
 from lacunar.observed.cells import Reading, is_code
@@ -278,11 +289,12 @@ class _Text:
             or (said and said[1])
             or likeliest_separator(self.head.lstrip("\n"), whole=len(self.head) < _HEAD)
         )
-        rows = rows_of(io.StringIO(self.head, newline=""), self.sep)
-        first = next((row for row in rows if any(row.cells)), None)
-        if first is None:
-            raise UserError(f"{source}: the file is empty.")
-        self.first = first
+        self.first = self._first_row()
+        if how.header is not False and has_row_names(self.head, self.sep):
+            with self.lines() as file:
+                self.place = with_corner(file, self.sep)
+            self.head = self._head()
+            self.first = self._first_row()
         if how.ragged is not None:
             with self.lines() as file:
                 self.place = fitting(file, self.sep, how.ragged, self.notes)
@@ -292,6 +304,13 @@ class _Text:
         """The first lines, each of them whole: a header of many columns is longer than `_HEAD`."""
         with self.lines() as file:
             return file.read(_HEAD) + file.readline()
+
+    def _first_row(self) -> Row:
+        rows = rows_of(io.StringIO(self.head, newline=""), self.sep)
+        first = next((row for row in rows if any(row.cells)), None)
+        if first is None:
+            raise UserError(f"{self.source}: the file is empty.")
+        return first
 
     @contextmanager
     def lines(self) -> Iterator[io.StringIO | io.TextIOWrapper]:

@@ -36,11 +36,14 @@ _OWED = re.compile(r"(?P<prefix>[$€£¥]?)\((?P<number>[^()+-]*\d[^()+-]*)\)")
 _FORMS = {
     "dmy": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y"),
     "mdy": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
-    "ymd": ("%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d"),
+    "ymd": ("%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d", "%Y-%m", "%m/%Y", "%Y-%b", "%b-%Y", "%b %Y", "%B %Y"),
 }
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _ORDERS = {order: [form + time for form in forms for time in _TIMES] for order, forms in _FORMS.items()}
-_DATE = re.compile(r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*")
+_DATE = re.compile(
+    r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*"
+    r"|\d{4}-(\d{2}|[A-Za-z]{3})|\d{1,2}/\d{4}|[A-Za-z]{3,9}[ -]\d{4}"  # a month, which begins on its first day
+)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 # 12:30, 12:30:15 and 12:30 PM, and 48:15 of a duration.
 _TIME = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d{1,6})?))?(?: ?([AaPp])\.?[Mm]\.?)?", re.ASCII)
