@@ -271,9 +271,9 @@ def _say(args: argparse.Namespace, *lines: str) -> None:
 
 
 @contextmanager
-def _attempt(complaint: str) -> Iterator[list[str]]:
+def _attempt(complaint: str, remedy: str = "") -> Iterator[list[str]]:
     """A block whose warnings are listed, each once, at its end; a ValueError in it becomes a UserError that begins
-    with the complaint.
+    with the complaint and ends with the remedy.
     """
     from lacunar.comparison import UserError
 
@@ -285,7 +285,7 @@ def _attempt(complaint: str) -> Iterator[list[str]]:
     except UserError:
         raise
     except ValueError as error:
-        raise UserError(f"{complaint}: {error}") from None
+        raise UserError(f"{complaint}: {error}{remedy}") from None
     messages += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
 
 
@@ -352,7 +352,8 @@ def _fit(args: argparse.Namespace) -> int:
     check_outputs([Output("--output", args.output)], {"the table": args.table})
     problem = _problem(args)
     learner = _with_settings(learner_named(problem.task, args.learner), args)
-    with _attempt(f"{problem.source}: cannot be fitted") as warned:
+    remedy = "" if learner.ours else " Bring more rows, or take --learner lacunar."  # scikit-learn has named none
+    with _attempt(f"{problem.source}: {learner.name} cannot be fitted", remedy) as warned:
         model = TableModel.of(learner, problem, args.seed)
     _say(args, *(f"Warning: {message}" for message in warned))
     _keep(args, model, args.output, learner.name, len(problem.y))

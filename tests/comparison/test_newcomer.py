@@ -371,6 +371,16 @@ def test_a_learner_that_is_fitted_again_repeats_no_warning(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_learner_that_needs_more_rows_says_what_to_do(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,yes\n2,,no\n3,4,yes\n,1,no\n")
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.lacunar")
+    assert main(["fit", table, "--learner", "mean + linear", "--output", model]) == 1
+    err = capsys.readouterr().err
+    assert "mean + linear cannot be fitted" in err
+    assert "Bring more rows, or take --learner lacunar." in err
+    assert main(["fit", table, "--output", model]) == 0
+
+
 def test_intervals(tmp_path, capsys):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     model = str(tmp_path / "m")
