@@ -3,17 +3,15 @@ method.
 """
 
 import copy
-import importlib
 import inspect
-import pkgutil
 
 import numpy as np
 import pandas as pd
+import public
 import pytest
 import scipy.sparse as sparse
 from faulty import Fault, calls_of, problem, quiet, state
 
-import lacunar
 from lacunar import Observed, active, completion, impute, karma, learner, lowrank, uncertainty
 from lacunar._cuts import cuts_of
 from lacunar.comparison import TableModel, UserError, load_problem
@@ -51,20 +49,10 @@ NUMBERS, OTHER_NUMBERS = np.nansum(X, axis=1), np.nansum(OTHER, axis=1)
 MOMENTS = 6
 
 
-def public_classes():
-    """Every class in an `__all__`."""
-    modules = [m.name for m in pkgutil.walk_packages(lacunar.__path__, "lacunar.")]
-    for module in [name for name in modules if not any(part.startswith("_") for part in name.split("."))]:
-        for name in getattr(importlib.import_module(module), "__all__", []):
-            thing = getattr(importlib.import_module(module), name)
-            if inspect.isclass(thing):
-                yield thing
-
-
 def learning_methods():
     """Names of classes and of their methods that learn."""
     found = set()
-    for cls in public_classes():
+    for cls in public.classes():
         for name in dir(cls):
             static = isinstance(inspect.getattr_static(cls, name), classmethod | staticmethod | property)
             learns = name in LEARN or name.startswith("fit")
@@ -421,7 +409,7 @@ def test_a_picture_that_fails_leaves_the_display():
     holds.
     """
     drawn, pyplot = [display.plot() for display in displays()], pytest.importorskip("matplotlib.pyplot")
-    assert {type(display) for display in drawn} == {cls for cls in public_classes() if hasattr(cls, "plot")}
+    assert {type(display) for display in drawn} == set(public.classes("plot"))
     for display in drawn:
         for bad in ({"ax": "no axes"}, {"no_such_keyword": 1}):
             before = dict(vars(display))

@@ -1,11 +1,9 @@
 """One contract for every estimator: scikit-learn's checks, weights, pickles; test_doors.py has the forms of tables."""
 
-import importlib
-import inspect
 import pickle
-import pkgutil
 
 import numpy as np
+import public
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, clone
@@ -14,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import lacunar
 from lacunar import (
     KarmaClassifier,
     KarmaClassifierCV,
@@ -153,25 +150,13 @@ def is_default(estimator):
 
 def public_estimators():
     """Every class with `fit` that a public module of the package exports, by name."""
-    modules = [lacunar, *(importlib.import_module(f"lacunar.{name}") for name in public_modules())]
-    exported = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
-    classes = [each for each in exported if inspect.isclass(each) and issubclass(each, BaseEstimator)]
-    return sorted({each for each in classes if hasattr(each, "fit")}, key=lambda each: each.__name__)
+    return [each for each in public.classes("fit", most_dots=1) if issubclass(each, BaseEstimator)]
 
 
 def printed_estimators():
     """Every class with `fit` that a package of what the papers print exports, but for the learner of pairs."""
-    packages = [
-        importlib.import_module(f"lacunar.papers.{name}")
-        for _, name, _ in pkgutil.iter_modules(lacunar.papers.__path__)
-    ]
-    exported = [getattr(package, name) for package in packages for name in package.__all__]
-    classes = [each for each in exported if inspect.isclass(each) and issubclass(each, BaseEstimator)]
-    return [each for each in classes if hasattr(each, "fit") and each is not PrintedMEG]
-
-
-def public_modules():
-    return [name for _, name, _ in pkgutil.iter_modules(lacunar.__path__) if not name.startswith("_")]
+    classes = public.classes("fit", most_dots=2, under="lacunar.papers.")
+    return [each for each in classes if issubclass(each, BaseEstimator) and each is not PrintedMEG]
 
 
 # What goes another way than the default of its class. The contract is run on these and on every default.

@@ -1,17 +1,17 @@
 """NumPy's masked arrays mean at every door what an array with NaN means; dates, durations and complex numbers are refused there."""
 
 import datetime
-import importlib
 import inspect
 import warnings
 from copy import deepcopy
 
 import numpy as np
+import public
 import pytest
 import scipy.sparse as sp
 from faulty import problem, quiet, state
 from sklearn.base import clone
-from test_estimators import default_instances, public_modules
+from test_estimators import default_instances
 
 import lacunar
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, LacunarClassifier, Observed
@@ -224,15 +224,13 @@ NAMES = ("X", "table", "rows")
 
 def public_functions():
     """Functions, and class methods of what is no estimator, that take a table."""
-    modules = [lacunar, *(importlib.import_module(f"lacunar.{name}") for name in public_modules())]
-    for module in modules:
-        for name in getattr(module, "__all__", ()):
-            exported = getattr(module, name)
-            if inspect.isfunction(exported):
-                yield name, exported
-            elif inspect.isclass(exported) and not hasattr(exported, "fit"):
-                for inner, method in inspect.getmembers(exported, inspect.ismethod):
-                    yield f"{name}.{inner}", method
+    for dotted, item in public.exported(1):
+        name = dotted.rpartition(".")[2]
+        if inspect.isfunction(item):
+            yield name, item
+        elif inspect.isclass(item) and not hasattr(item, "fit"):
+            for inner, method in inspect.getmembers(item, inspect.ismethod):
+                yield f"{name}.{inner}", method
 
 
 def test_every_function_of_a_table_is_here():

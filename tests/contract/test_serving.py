@@ -5,11 +5,9 @@ LACUNAR_SERVING=10000 asks every class so many times.
 
 import copy
 import functools
-import importlib
 import inspect
 import os
 import pickle
-import pkgutil
 import signal
 import subprocess
 import sys
@@ -17,11 +15,11 @@ import textwrap
 import threading
 
 import numpy as np
+import public
 import pytest
 from faulty import LIBRARY, problem
 from sklearn.base import clone
 
-import lacunar
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import Identity, OnlineMatrixClassifier
@@ -220,15 +218,7 @@ STREAMS = {
 
 def public_online_classes():
     """Classes that packages of lacunar export and that learn in steps."""
-    modules = [
-        lacunar,
-        *(importlib.import_module(f"lacunar.{m.name}") for m in pkgutil.iter_modules(lacunar.__path__) if m.ispkg),
-    ]
-    named = (getattr(module, name) for module in modules for name in getattr(module, "__all__", dir(module)))
-    return sorted(
-        {c for c in named if inspect.isclass(c) and {"partial_fit", "learn_one", "tell"} & set(dir(c))},
-        key=lambda c: c.__name__,
-    )
+    return [c for c in public.classes(most_dots=1) if {"partial_fit", "learn_one", "tell"} & set(dir(c))]
 
 
 def test_every_class_that_learns_in_steps_is_here():

@@ -1,14 +1,13 @@
 """The units of columns and of the target change no fit: penalties of every regressor outside lacunar.papers are in units of the data."""
 
-import importlib
 from functools import cache
 
 import numpy as np
+import public
 import pytest
 from rounding import rounding
 from sklearn.base import RegressorMixin, clone
 
-import lacunar
 from lacunar import KarmaOnlineRegressor, KarmaRegressor, KarmaRegressorCV, LacunarRegressor, SLRMRegressor
 from lacunar.lowrank import GaussianRegressor, SLRMOnlineRegressor, SLRMRegressorCV
 from lacunar.uncertainty import MaskConformalRegressor
@@ -66,9 +65,7 @@ FITS += [(model, in_batches) for name in STREAMS for model in CASES[name]]
 
 def public_regressors():
     """Names of the regressors that the families beside lacunar.papers export."""
-    families = [importlib.import_module(f"lacunar.{name}") for name in lacunar._FAMILIES if name != "papers"]
-    exported = [getattr(family, name) for family in families for name in getattr(family, "__all__", ())]
-    return {item.__name__ for item in exported if isinstance(item, type) and issubclass(item, RegressorMixin)}
+    return {cls.__name__ for cls in public.classes("fit", most_dots=1) if issubclass(cls, RegressorMixin)}
 
 
 def test_every_public_regressor_is_tried():

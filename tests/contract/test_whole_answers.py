@@ -1,18 +1,16 @@
 """A model that learns in `fit` alone is asked while it is fitted: every answer is one of the old model or one of the new, at whatever moment."""
 
-import importlib
 import inspect
-import pkgutil
 import sys
 import threading
 from copy import deepcopy
 
 import numpy as np
+import public
 import pytest
 from faulty import LEARNERS, LIBRARY, problem, quiet
 from sklearn.base import clone
 
-import lacunar
 from lacunar.comparison import TableModel
 from lacunar.encode import TableEncoder
 from lacunar.impute import Imputer, MultipleImputer
@@ -48,17 +46,8 @@ THREE = np.arange(30) % 3  # of three classes: another width of everything that 
 
 def classes():
     """Public classes of estimators that learn in `fit` alone; of these two a model makes its own, in its fit."""
-    names = [module.name for module in pkgutil.walk_packages(lacunar.__path__, "lacunar.")]
-    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
-    public = {getattr(m, name) for m in modules for name in getattr(m, "__all__", ())}
-    return {
-        cls
-        for cls in public
-        if inspect.isclass(cls)
-        and hasattr(cls, "fit")
-        and hasattr(cls, "get_params")
-        and not hasattr(cls, "partial_fit")
-    } - {TableModel, KernelSelection}
+    learners = public.classes("fit", "get_params")
+    return {cls for cls in learners if not hasattr(cls, "partial_fit")} - {TableModel, KernelSelection}
 
 
 def test_every_class_that_learns_in_fit_alone_answers_whole():

@@ -2,19 +2,16 @@
 
 import copy
 import functools
-import importlib
-import inspect
 import itertools
-import pkgutil
 import signal
 import threading
 from collections import deque
 
 import numpy as np
+import public
 import pytest
 from faulty import Fault, calls_of, quiet
 
-import lacunar
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar._lock import WholeRows, changes, reads
 from lacunar.completion import Features, KernelFunction, OnlineMatrixClassifier
@@ -122,13 +119,7 @@ ALL_OR_NOTHING = {
 
 
 def test_every_class_that_learns_batches_is_here():
-    found = set()
-    for module in pkgutil.walk_packages(lacunar.__path__, "lacunar."):
-        if any(part.startswith("_") for part in module.name.split(".")):
-            continue
-        loaded = importlib.import_module(module.name)
-        named = (getattr(loaded, name) for name in getattr(loaded, "__all__", []))
-        found |= {c.__name__ for c in named if inspect.isclass(c) and hasattr(c, "partial_fit") and hasattr(c, "fit")}
+    found = {cls.__name__ for cls in public.classes("partial_fit", "fit")}
     assert found == {name.split(",")[0] for name in STREAMS} | ALL_OR_NOTHING
 
 

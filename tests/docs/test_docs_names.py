@@ -3,12 +3,12 @@
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from public import exported
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils._param_validation import StrOptions
@@ -23,17 +23,7 @@ PAGES = [page for page in PAGES if page.is_file()]
 if not (ROOT / "docs" / "index.md").is_file():
     pytest.skip("the pages are not beside the tests", allow_module_level=True)
 
-MODULES = [
-    importlib.import_module(module.name)
-    for module in pkgutil.walk_packages(lacunar.__path__, "lacunar.")
-    if not module.name.endswith(("__main__", "._core", "._linalg"))
-]
-PUBLIC = {
-    name: getattr(module, name)
-    for module in (*MODULES, lacunar)
-    if not any(part.startswith("_") for part in module.__name__.split("."))
-    for name in getattr(module, "__all__", ())
-}
+PUBLIC = {name.rpartition(".")[2]: item for name, item in exported()}
 """What modules list, by its name."""
 
 

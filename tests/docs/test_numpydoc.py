@@ -1,12 +1,7 @@
 """Docstrings of all public names hold what numpydoc asks for, but for the checks listed here with the reason."""
 
-import importlib
-import inspect
-import pkgutil
-
 import pytest
-
-import lacunar
+from public import documented
 
 validate = pytest.importorskip("numpydoc.validate").validate
 
@@ -57,22 +52,6 @@ RECORDS = {  # fields are explained as attributes, or by the summary: nobody but
 }
 
 
-def public_names():
-    """Every name in an `__all__`, and the public methods and properties that are written in this package."""
-    modules = [m.name for m in pkgutil.walk_packages(lacunar.__path__, "lacunar.")]
-    for module in [name for name in modules if not any(part.startswith("_") for part in name.split("."))]:
-        for name in getattr(importlib.import_module(module), "__all__", []):
-            thing = getattr(importlib.import_module(module), name)
-            yield f"{module}.{name}"
-            if inspect.isclass(thing):
-                members = {k: base for base in reversed(thing.__mro__) for k in vars(base)}
-                for key, base in members.items():
-                    value = vars(base)[key]
-                    written = callable(value) or isinstance(value, classmethod | staticmethod | property)
-                    if written and not key.startswith("_") and base.__module__.startswith("lacunar"):
-                        yield f"{module}.{name}.{key}"
-
-
 def faults_of(name):
     """Errors of numpydoc that are not left out here."""
     try:
@@ -86,4 +65,4 @@ def faults_of(name):
 
 
 def test_docstrings():
-    assert not {name: faults for name in sorted(set(public_names())) if (faults := faults_of(name))}
+    assert not {name: faults for name in sorted({name for name, *_ in documented()}) if (faults := faults_of(name))}
