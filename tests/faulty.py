@@ -98,8 +98,7 @@ def answer(model, X, names=ANSWERS):
 @contextlib.contextmanager
 def quiet():
     """Without warnings: constant columns and no convergence are not the subject here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         yield
 
 

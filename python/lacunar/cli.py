@@ -279,8 +279,7 @@ def _attempt(complaint: str, remedy: str = "") -> Iterator[list[str]]:
 
     messages: list[str] = []
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
+        with warnings.catch_warnings(record=True, action="always", category=UserWarning) as caught:
             yield messages
     except UserError:
         raise
@@ -478,8 +477,7 @@ def _model(path: str) -> TableModel:
         model = load_model(path)
         if not isinstance(model, TableModel) or not hasattr(model, "target_"):
             raise ValueError(f"{path!r} holds a {type(model).__name__}, not a model that `lacunar fit` wrote")
-        with warnings.catch_warnings():  # which `lacunar fit` has shown
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # which `lacunar fit` has shown
             model.fitted()  # a learner of another library is fitted again here
     except UserError:
         raise

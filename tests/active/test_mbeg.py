@@ -165,8 +165,7 @@ def test_tables_add_each_row_once():
 def test_a_horizon_too_short_for_theorem_7_warns():
     d, k, r = 5, 2, 4
     least = 2 * d**4 * r / (d + r) * np.log(d)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         PrintedMBEG(d, k, r=r, m=int(np.ceil(least)), random_state=0).ask()
     with pytest.warns(UserWarning, match="at most 1/2"):
         PrintedMBEG(d, k, r=r, m=int(least) - 1, random_state=0).ask()

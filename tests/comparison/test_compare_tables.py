@@ -144,8 +144,7 @@ def test_a_model_finds_its_columns_by_name_and_says_what_is_new(tmp_path):
     )
 
     def said():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             model.predict(read_table(str(tmp_path / "n.csv")).frame)
         return [str(w.message) for w in caught]
 

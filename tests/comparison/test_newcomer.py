@@ -324,8 +324,7 @@ def test_the_winner_is_kept_and_predicts_frames(table, tmp_path, capsys):
 )
 def test_fit_takes_every_name_of_the_table(table, tmp_path, learner, capsys):
     model, out = str(tmp_path / "m"), tmp_path / "p.csv"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         assert main(["fit", table, "--output", model, "--learner", learner]) == 0
         assert main(["predict", model, table, "--output", str(out)]) == 0
         direct = load_model(model).predict(FRAME)
@@ -384,8 +383,7 @@ def test_a_learner_that_needs_more_rows_says_what_to_do(tmp_path, capsys):
 def test_intervals(tmp_path, capsys):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     model = str(tmp_path / "m")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         assert main(["fit", str(tmp_path / "t.csv"), "--target", "other", "--output", model, "--quiet"]) == 0
         assert main(["predict", model, str(tmp_path / "t.csv"), "--interval", "0.8"]) == 0
     made = pd.read_csv(io.StringIO(capsys.readouterr().out))

@@ -39,8 +39,7 @@ def in_pieces():
 
 
 def quietly(descriptor):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return descriptor.begin()
 
 

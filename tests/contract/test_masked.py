@@ -407,8 +407,7 @@ def test_sparse_and_triplets_of_complex_numbers_and_dates():
 
 def test_durations_are_days_to_the_encoder():
     days = DATES - DATES[0, 0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         encoder = TableEncoder().fit(days)
         assert encoder.kinds_ == ["number", "number"]
         expected = [[0.0, np.nan], [2.0, 1.0]]

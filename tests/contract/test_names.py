@@ -43,8 +43,7 @@ def quick(estimator):
 
 
 def learned(estimator, table=X):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged
+    with warnings.catch_warnings(action="ignore"):  # not converged
         return quick(estimator).fit(table, LABELS if is_classifier(estimator) else Y)
 
 
@@ -84,8 +83,7 @@ def test_columns_go_by_name(estimator, kind):
         found = answer(model, make(X[["e", "c", "a"]]))
     assert said(caught)[0] == "X lacks columns of fit, taken as missing: b, d."
     assert sum("X lacks" in text or "X has" in text for text in said(caught)) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         same(found, answer(model, make(X.assign(b=np.nan, d=np.nan))))
     with pytest.raises(ValueError, match=r"columns of fit, a, b, c, d, e; got none of them, but v, w.*Rename"):
         answer(model, make(pd.DataFrame({"v": [1.0], "w": [2.0]})))

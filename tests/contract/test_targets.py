@@ -181,15 +181,13 @@ def test_dates_are_no_targets():
 )
 def test_rows_without_a_label_are_counted_once(model):
     y = np.where(np.arange(40) < 6, np.nan, Y)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         model.fit(X, y)
     texts = [str(warning.message) for warning in said if "lack a label" in str(warning.message)]
     assert len(texts) == 1
     assert texts[0].startswith("6 of 40 rows lack a label")
     assert next(w.filename for w in said if "lack a label" in str(w.message)) == __file__
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         model.fit(X, Y)
     assert not [w for w in said if "lack a label" in str(w.message)]
 

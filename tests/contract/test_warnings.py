@@ -33,8 +33,7 @@ def model(rows):
 
 
 def caught(act):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         act()
     return said
 
@@ -80,15 +79,15 @@ def test_the_line_is_ours(name):
 
 def test_filters_of_python_hold():
     """One line warns once by default, and an error where that is asked for."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("default")
+    with warnings.catch_warnings(record=True, action="default") as said:
         for _ in range(3):
             warn_user("a message of this test")
     assert len(said) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        with pytest.raises(RuntimeWarning, match="another"):
-            warn_user("another", RuntimeWarning)
+    with (
+        warnings.catch_warnings(action="error", category=RuntimeWarning),
+        pytest.raises(RuntimeWarning, match="another"),
+    ):
+        warn_user("another", RuntimeWarning)
 
 
 def test_without_a_line_of_the_user():

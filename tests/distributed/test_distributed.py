@@ -94,8 +94,7 @@ def test_karma_of_every_kind_of_shard(tmp_path):
     listed = fit_karma(KarmaOnlineClassifier(**options), cut(X), cut(y), classes=["down", "up"], first_rows=50)
     value = fit_karma(KarmaOnlineRegressor(rho=1e-2), cut(X), cut(number), first_rows=50)
     for source in sources(X, tmp_path):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names of columns that predict does not get
+        with warnings.catch_warnings(action="ignore"):  # of names of columns that predict does not get
             fitted = fit_karma(KarmaOnlineClassifier(**options), source, cut(y), classes=["down", "up"], first_rows=50)
             np.testing.assert_array_equal(fitted.decision_function(X), listed.decision_function(X))
             numbers = fit_karma(KarmaOnlineRegressor(rho=1e-2), source, cut(number), first_rows=50)
@@ -192,20 +191,19 @@ def test_a_worker_that_dies_is_survived():
     distributed = pytest.importorskip("distributed")
     X, _, _ = problem()
     whole = fit_popca(POPCA(3, refine=0), cut(X, 8))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            pids = client.run(os.getpid)
-            slow = [dask.delayed(_slow)(part) for part in cut(X, 8)]
-            victim = next(iter(pids.values()))
-            import threading
+    with (
+        warnings.catch_warnings(action="ignore"),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = client.run(os.getpid)
+        slow = [dask.delayed(_slow)(part) for part in cut(X, 8)]
+        victim = next(iter(pids.values()))
+        import threading
 
-            threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
-            fitted = fit_popca(POPCA(3, refine=0), slow)
-            assert victim not in client.run(os.getpid).values()
+        threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
+        fitted = fit_popca(POPCA(3, refine=0), slow)
+        assert victim not in client.run(os.getpid).values()
     np.testing.assert_array_equal(fitted.components_, whole.components_)
 
 

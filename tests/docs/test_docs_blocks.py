@@ -33,7 +33,6 @@ def test_blocks_run(page, tmp_path, monkeypatch):
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             assert same(found[2], printed, flags), f"{page.name}:{line} says\n{found[2]}and it prints\n{printed}"
             continue
-        with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings(action="ignore"):
             exec(compile("\n" * line + (found[2] or found[3]), str(page), "exec"), names)
         printed = out.getvalue()

@@ -71,8 +71,7 @@ def judge(target: Target, data: bytes, folder: Path, *, slack: float = 1.0) -> s
     tracemalloc.reset_peak()
     before, began, _events = tracemalloc.get_traced_memory()[0], time.process_time(), []
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             outcome = _read_and_use(target, place, lambda: _within(target, data, before))
         if _events:
             raise Finding(f"reading led to {_events[0]}")

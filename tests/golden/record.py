@@ -230,8 +230,7 @@ def _side(given: Any) -> Any:
 def fitted(name: str) -> Any:
     """A new fit of a case."""
     case = CASES[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # convergence is not the subject here
+    with warnings.catch_warnings(action="ignore"):  # convergence is not the subject here
         return FITS[case.fit](made(case.cls, **{key: _side(value) for key, value in case.params.items()}))
 
 
@@ -242,8 +241,7 @@ def answers(model: Any) -> dict[str, NDArray[Any]]:
         return {key: np.asarray(getattr(result, key)) for key in ("mean_", "components_", "covariance_")}
     names = ATTRIBUTES | RENAMED.get(type(model).__name__, {})
     found = {key: np.asarray(getattr(model, now)) for key, now in names.items() if now and _plain(model, now)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         if hasattr(model, "decision_one"):
             question: Any = ([0, 1, 5, 4], [0, 5, 2, 3])
         elif type(model).__name__ == "TableModel":

@@ -115,8 +115,7 @@ class Interrupted:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_an_interrupt_comes_back(name):
-    with warnings.catch_warnings(), Interrupted(0.3) as ctrl_c:
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), Interrupted(0.3) as ctrl_c:
         LOOPS[name]()
     # Without a look for signals these loops run for minutes; a busy machine may take seconds for one step.
     assert -0.2 < ctrl_c.waited < 15

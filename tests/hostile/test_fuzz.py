@@ -75,8 +75,7 @@ def formats(X):
 def outcome(learner, X, labels):
     """The answer on the rows learned from, or the type of the error."""
     model = clone(learner)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # constant columns, no convergence: not the subject here
+    with warnings.catch_warnings(action="ignore"):  # constant columns, no convergence: not the subject here
         try:
             model.fit(X, labels)
         except (ValueError, TypeError) as error:
@@ -119,8 +118,7 @@ def test_a_refused_batch_changes_no_bit(learner, row, column, value):
     X[rng.random(X.shape) < 0.3] = np.nan
     options = {"classes": [0, 1]} if isinstance(learner, KarmaOnlineClassifier) else {}
     model = clone(learner)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model.partial_fit(X, labels, **options)
     before = pickle.dumps(model)
     bad = X[:8].copy()

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from doors import every_other_cell, read_only
 from faulty import LEARNERS, answer, quiet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,18 +24,6 @@ CELLS = st.one_of(st.just(np.nan), st.integers(0, 9).map(float))
 TABLES = st.tuples(st.integers(1, 12), st.integers(1, 7)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.one_of(CELLS, st.integers(0, 9).map(float)))
 )
-
-
-def strided(X):
-    wide = np.full((2 * X.shape[0], 3 * X.shape[1]), 7.0)
-    wide[::2, ::3] = X
-    return wide[::2, ::3]
-
-
-def read_only(X):
-    made = X.copy()
-    made.flags.writeable = False
-    return made
 
 
 def holes(X):
@@ -80,7 +69,7 @@ FORMATS = {
     "coo": shuffled,
     "csr of integers": wide_indices,
     "fortran": np.asfortranarray,
-    "strided": strided,
+    "strided": every_other_cell,
     "read-only": read_only,
     "big-endian": lambda X: X.astype(">f8"),
     "float16": lambda X: X.astype(np.float16),

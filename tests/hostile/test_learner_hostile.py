@@ -170,8 +170,7 @@ TABLES = {
 
 def answered(model, X, y, rows=None):
     """Fit and predict under warnings as errors, but for those that tell the user something; no member may be lost."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         model.fit(X, y)
         predicted = model.predict(X if rows is None else rows)
         chances = model.predict_proba(X if rows is None else rows) if hasattr(model, "predict_proba") else None

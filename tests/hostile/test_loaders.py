@@ -140,8 +140,7 @@ def test_every_learned_array_has_a_rule(family):
     """An array that a class learns and no rule speaks of would reach the core as a file has it."""
     bare = []
     for name, make in models.MODELS[family].items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model = make()
         spoken = getattr(model, "_schema", {}).keys() | CHECKED_BY_HAND
         kept = {key: value for key, value in vars(model).items() if key not in model.get_params(deep=False)}

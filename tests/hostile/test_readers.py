@@ -32,8 +32,7 @@ def test_a_short_round_finds_nothing(name, tmp_path):
     import random
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # models of few rows
+    with warnings.catch_warnings(action="ignore"):  # models of few rows
         seeds = TARGETS[name].seeds()
     rng = random.Random(os.environ.get("LACUNAR_FUZZ", "0") + name)
     for data in [*seeds, *(TARGETS[name].mutate(rng.choice(seeds), rng, seeds) for _ in range(40))]:
@@ -102,8 +101,7 @@ def forge(tmp_path, family, form, change):
     import warnings
 
     path = tmp_path / "model"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         save_model(models.MODELS[family][form](), path)
     header, arrays = archives.unpack(path.read_bytes())
     change(header["content"]["model"], arrays)

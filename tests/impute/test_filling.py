@@ -212,8 +212,7 @@ def test_what_is_hard():
     assert not table.drop(columns="empty").isna().any().any()
     assert table["one"].tolist() == [5.0] * 3
     assert table["same"].tolist() == [2.0] * 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert Imputer().fit_transform(pd.DataFrame({"a": [1.0, np.nan, 2.0, 6.0]}))["a"][1] == 3.0
         names = holes(pd.DataFrame({"name": [f"n{k}" for k in range(40)], "a": np.arange(40.0)}))
         assert not Imputer().fit_transform(names).isna().any().any()  # nearly as many levels as rows

@@ -82,8 +82,7 @@ def no_joint(model):
 )  # fmt: skip
 def test_parts_that_contradict_each_other_are_refused(make, forge, tmp_path):
     model = make() if make is Imputer else make(2, sweeps=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model.fit(table())
     forge(model)
     save_model(model, tmp_path / "m.lacunar")

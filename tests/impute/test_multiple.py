@@ -54,8 +54,7 @@ def mixed(n=100):
 @pytest.fixture(scope="module")
 def fitted():
     frame = holes(mixed(), keep=["complete"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return frame, MultipleImputer(3, sweeps=3, random_state=0).fit(frame)
 
 
@@ -212,8 +211,7 @@ def test_rows_that_show_nothing_of_a_column(library, absent):
     else:
         module = pytest.importorskip(library)
         rows = module.DataFrame(new) if library == "polars" else module.table(new)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         table = next(imputer.draws(rows))
     assert type(table) is type(rows)
     table = table if library == "pandas" else table.to_pandas()
@@ -416,8 +414,7 @@ def test_what_is_said_of_a_fit():
     frame = holes(pd.DataFrame(x, columns=list("abcd")), 0.6)
     with pytest.warns(UserWarning, match="6 sweeps have not settled for"):
         MultipleImputer(20, sweeps=6).fit(frame)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         loose = pair().assign(b=lambda t: t["a"] + rng.normal(size=300))
         for seed in range(3):
             MultipleImputer(20, random_state=seed).fit(holes(loose))
@@ -457,8 +454,7 @@ def test_coverage():
             coef = inverse @ A.T @ table[:, 2]
             return coef, inverse * np.sum((table[:, 2] - A @ coef) ** 2) / 147, 147
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             ends = MultipleImputer(10, sweeps=5, random_state=seed).fit(Z).analyse(analysis).conf_int()
         hits.append((ends[:, 0] <= beta) & (beta <= ends[:, 1]))
     assert np.mean(hits) > 0.89

@@ -229,8 +229,7 @@ def test_errors_of_an_analysis_say_from_which_table_they_came():
     assert caught.value.__notes__ == ["The analysis of imputed table 1 raised this."]
     with pytest.raises(TypeError, match="analysis must be a function of a completed table; got 'mean'"):
         imputer.analyse("mean")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         assert imputer.analyse(lambda table: table.mean()).names == ["a", "b", "c"]
 
 

@@ -45,8 +45,7 @@ def who_it_is(n_groups=60, size=10, seed=0):
 
 
 def fitted(kind, X, y, *, cv=5, members="auto", **told):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return kind(cv=cv, members=members, random_state=0).fit(X, y, **told)
 
 
@@ -264,8 +263,7 @@ def test_kernels_of_dependent_rows_are_chosen_by_the_cuts():
 
 
 def said(kind, X, y, **told):
-    with warnings.catch_warnings(record=True) as record:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as record:
         members = ["logistic" if kind is LacunarClassifier else "linear"]
         kind(members=members, cv=told.pop("cv", 5), random_state=0).fit(X, y, **told)
     return [text for warning in record if "are alike" in (text := str(warning.message))]

@@ -206,8 +206,7 @@ def test_intervals_and_standard_deviations_hold(small):
     assert 0.84 < np.mean((low <= y[2000:]) & (y[2000:] <= high)) < 0.96
     new = X[2000:].copy()
     new[:, :5] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows that lack more than training's
+    with warnings.catch_warnings(action="ignore"):  # rows that lack more than training's
         low, high = model.predict_interval(new).T
     assert np.mean((low <= y[2000:]) & (y[2000:] <= high)) > 0.8
 
@@ -228,8 +227,7 @@ def test_several_targets_weights_and_gaps_in_targets(small):
     weight[::5] = 0
     wrong = Y.copy()
     wrong[::5] = 1e6
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows lack a label
+    with warnings.catch_warnings(action="ignore"):  # rows lack a label
         fits = [LacunarRegressor(members=["linear"]).fit(X, targets, sample_weight=weight) for targets in (Y, wrong)]
     assert np.array_equal(fits[0].predict(X), fits[1].predict(X))
     assert fits[0].predict_interval(X).shape == (320, 2, 2)
@@ -239,8 +237,7 @@ def test_rare_classes_are_learned(small):
     X, y = low_rank(900)
     labels = np.where(y > np.sort(y)[-12], "rare", np.where(y > 0, "high", "low"))
     labels[0] = "once"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one is never predicted
+    with warnings.catch_warnings(action="ignore"):  # one is never predicted
         model = LacunarClassifier(members=["logistic", "boosting"]).fit(X, labels)
     assert set(model.classes_) == {"high", "low", "once", "rare"}
     chances = model.predict_proba(X)
@@ -254,8 +251,7 @@ def test_a_class_of_few_rows_is_in_every_pilot(small, monkeypatch):
     X, _ = thresholds(900)
     labels = np.zeros(900, dtype=int)
     labels[[5, 300, 800]] = 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one is never predicted
+    with warnings.catch_warnings(action="ignore"):  # one is never predicted
         chances = LacunarClassifier(members=["boosting"]).fit(X, labels).predict_proba(X)
     assert np.isfinite(chances).all()
     assert np.median(chances[:, 1]) < 0.05

@@ -258,8 +258,7 @@ def test_a_score_that_these_classes_have_not_is_named_before_work_is_done(monkey
 def test_many_classes_are_remarked_on_once():
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 40
     model = LacunarClassifier(members=["logistic", "boosting"], cv=2, scoring="f1_macro")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         model.fit(X, y)
     assert sum("number of unique classes" in str(warning.message) for warning in caught) == 1
 
@@ -274,8 +273,7 @@ def test_predictions_are_for_the_metric_asked():
     rows, y = rare()
     cheap = {"members": ["logistic", "gaussian"]}
     plain, balanced, f1 = (LacunarClassifier(**cheap, scoring=s) for s in ("accuracy", "balanced_accuracy", "f1"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         plain.fit(rows[:400], y[:400])
     assert (
         balanced_accuracy_score(y[400:], balanced.fit(rows[:400], y[:400]).predict(rows[400:]))
@@ -338,8 +336,7 @@ def test_a_failed_fit_changes_nothing(classifier):
 
 
 def test_a_time_limit_brings_no_warnings_of_others():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         LacunarRegressor(members=["forest"], time_limit=60).fit(X[:40], Y[:40])
     assert [str(w.message) for w in caught if w.category is not UserWarning] == []
 
@@ -471,8 +468,7 @@ def test_columns_that_training_always_saw_are_completed():
     model = LacunarRegressor().fit(whole[:300], y[:300])
     new = whole[300:].copy()
     new[:, 0] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         assert model.score(new, y[300:]) > 0.9
 
 

@@ -89,8 +89,7 @@ def fitted(kind, n, limit, clock, **more):
     X, y = table(n + 500)
     target = np.digitize(y, [-0.5, 0.8]) if kind is LacunarClassifier else y
     began = clock.now
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         model = kind(time_limit=limit, **more).fit(X[:n], target[:n])
     said = [str(w.message) for w in caught if "time_limit" in str(w.message)]
     return model, clock.now - began, model.score(X[n:], target[n:]), said

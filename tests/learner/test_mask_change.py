@@ -145,8 +145,7 @@ def calls(model):
 
 
 def warned(call, X):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         call(X)
     return [str(warning.message) for warning in caught if "lack other entries" in str(warning.message)]
 
@@ -233,8 +232,7 @@ def test_an_absent_column_is_warned_of_once():
     model = LacunarRegressor(members=["linear"]).fit(frame, rng.normal(size=200))
     absent = "X lacks columns of fit, taken as missing: b."
     for rows, n_warnings in ((frame, 1), (frame.assign(a=np.nan), 2)):  # another change is still told
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             model.predict(rows.drop(columns="b"))
         messages = [str(w.message) for w in caught]
         assert messages[0] == absent

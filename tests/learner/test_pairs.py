@@ -34,8 +34,7 @@ def pair_of(table):
 
 
 def silently(call, *arguments):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return call(*arguments)
 
 

@@ -154,8 +154,7 @@ def test_two_different_texts_are_enough():
 
 def test_many_levels_tell_what_they_know_of_new_rows():
     X, y = shops()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nothing is left out
+    with warnings.catch_warnings(action="error"):  # nothing is left out
         model = LacunarRegressor(**OPTIONS).fit(X[:900], y[:900])
     assert explained(model, X[900:], y[900:]) > 0.6
     own = 1 - np.mean((model.out_of_fold_ - y[:900]) ** 2) / np.var(y[:900])
@@ -228,8 +227,7 @@ def test_levels_that_tell_nothing_do_not_make_the_own_estimate_too_good(n_levels
     rng = np.random.default_rng(6)
     X = pd.DataFrame({"level": [f"L{k}" for k in rng.integers(n_levels, size=900)], "x": rng.normal(size=900)})
     y = rng.normal(size=900)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = LacunarRegressor(members=["linear", "boosting"], cv=3, random_state=0).fit(X, y)
     assert np.mean((model.out_of_fold_ - y) ** 2) > 0.97 * np.var(y)
 
@@ -249,8 +247,7 @@ def test_copies_of_a_row_have_no_part_in_its_mean_in_a_large_table(monkeypatch):
     monkeypatch.setattr(base, "_VIEWED", 3000)
     X, y = shops(2000, levels=700)
     y = y + 3 * np.random.default_rng(9).normal(size=2000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows of a shop are alike
+    with warnings.catch_warnings(action="ignore"):  # rows of a shop are alike
         model = LacunarRegressor(**OPTIONS).fit(pd.concat([X[:1500]] * 4, ignore_index=True), np.tile(y[:1500], 4))
     own = 1 - np.mean((model.out_of_fold_ - np.tile(y[:1500], 4)) ** 2) / np.var(y[:1500])
     assert own < explained(model, X[1500:], y[1500:]) + 0.1
@@ -271,8 +268,7 @@ def test_several_targets_have_means_of_their_own():
     X, y = shops()
     Y = np.column_stack([y, -2 * y, X["x"]])
     Y[::5, 2] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = LacunarRegressor(**OPTIONS).fit(X[:900], Y[:900])
     predicted = model.predict(X[900:])
     assert np.mean((predicted[:, 1] + 2 * y[900:]) ** 2) < 0.45 * np.var(2 * y[900:])

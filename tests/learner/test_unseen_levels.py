@@ -34,8 +34,7 @@ def new_rows(colours):
 
 
 def silently(method, X):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return method(X)
 
 

@@ -76,8 +76,7 @@ COLUMNS = {
 
 def read_by(door, frame):
     """The only column: what it holds, as text."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         if door == "encoder":
             encoder = TableEncoder(categories="ordinal").fit(frame)
             return encoder.kinds_[0], encoder.transform(frame)
@@ -194,8 +193,7 @@ def test_declared_categories_stay_categories(kind):
 
 
 def said(call):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         call()
     return [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
 
@@ -355,8 +353,7 @@ def test_the_learner_does_not_drop_numbers_that_are_text(make):
     as_numbers = pd.DataFrame({"a": number.astype(float), "b": other})
     expected = model.fit(make(as_numbers), y).predict(make(as_numbers))
     as_text = as_numbers.assign(a=[str(k) for k in number])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert (model.fit(make(as_text), y).predict(make(as_text)) == expected).all()
     with_words = as_text.assign(a=as_text["a"].where(number != 7, "<5").where(number != 8, "?"))
     (warning,) = said(lambda: model.fit(make(with_words), y))
@@ -409,8 +406,7 @@ def test_an_odd_cell_and_an_unseen_category_are_those_of_their_rows_alone(frames
         odd, unseen = said(lambda each=each: each.predict_proba(new))
         assert "'unknown' in 1 cell of column 'yes' (first in row 0)" in odd
         assert "'x' in 1 cell of column 'c' (first in row 3)" in unseen
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             found = each.predict_proba(new)
         expected = [each.predict_proba(alone[k : k + 1])[0] for k in range(4)]
         np.testing.assert_allclose(found[:3], expected[:3], rtol=0, atol=1e-12)

@@ -120,15 +120,13 @@ def frames():
 def test_learners_warn_once_and_replace_nothing(kind, X, learner):
     name = "'age'" if kind == "frame" else "'x0'"
     y = FRAME["y"] if learner is lacunar.LacunarClassifier else AGE
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         model = learner(members=["gaussian"], cv=2, random_state=0).fit(X, y)
     said = [w for w in caught if "may hold a number for what is missing" in str(w.message)]
     assert len(said) == 1
     assert f"{name} holds -999 in 12 rows" in str(said[0].message)
     assert said[0].filename == __file__
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         cleaned = FRAME.drop(columns="y").replace(-999, np.nan)
         other = learner(members=["gaussian"], cv=2, random_state=0).fit(
             cleaned if kind == "frame" else cleaned.to_numpy(), y

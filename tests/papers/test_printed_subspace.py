@@ -154,6 +154,5 @@ def test_what_mbeg_cannot_do_is_refused():
             PrintedMBEG(5, m=600, **inputs).ask()
     with pytest.warns(UserWarning, match="m >= 575"):
         PrintedMBEG(5, 1, m=100).ask()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         PrintedMBEG(5, 1, m=600).ask()

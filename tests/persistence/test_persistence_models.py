@@ -37,8 +37,7 @@ def test_every_public_estimator_can_be_saved():
 def test_models_of_columns_in_tiny_units_can_be_loaded(estimator, data, tmp_path):
     """One is beyond float32 there, in which streams learn."""
     X, target = data
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = estimator().fit(1e-40 * X, target)
     save_model(model, tmp_path / "model.lacunar")
     loaded = load_model(tmp_path / "model.lacunar")
@@ -57,8 +56,7 @@ def test_a_model_of_no_columns_is_refused(data):
 def test_predictions_survive(estimator, kind, data, tmp_path):
     X, target = data
     model = estimator()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # convergence is not the subject here
+    with warnings.catch_warnings(action="ignore"):  # convergence is not the subject here
         model.fit(X, labels(kind, target) if is_classifier(model) else target)
     save_model(model, tmp_path / "m.lacunar")
     back = load_model(tmp_path / "m.lacunar")

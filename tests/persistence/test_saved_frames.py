@@ -7,7 +7,6 @@ import datetime
 import importlib
 import inspect
 import os
-import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -26,6 +25,8 @@ from lacunar.observed.rules import trial_rows
 from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import registry
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of columns left out, few rows, names
 
 DRAWS = int(os.environ.get("LACUNAR_DRAWS", "24"))
 MOMENT = pd.Timestamp("2025-04-10 09:30")
@@ -235,13 +236,6 @@ def assert_same_answers(model, loaded, X):
 def saved_and_loaded(model, tmp_path):
     save_model(model, tmp_path / "model")
     return load_model(tmp_path / "model")
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns left out, few rows, names
-        yield
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,7 @@ def test_what_cannot_be_drawn_is_refused(fitted):
 
 def test_panels_take_the_place_of_an_axes(fitted):
     figure, axes = plt.subplots(1, 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         display = ChainsDisplay.from_estimator(fitted[1], ax=axes[1])
         figure.canvas.draw()
     assert display.figure_ is figure

@@ -413,13 +413,11 @@ def _fitted_losses(
     rows = problem.frame.iloc if learner.frames else problem.X
     model = next((run.model for run in comparison.rivals[comparison.best].done if run.split == 0), None)
     if model is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model = learner.make(comparison.seed).fit(rows[train], problem.y[train])
 
     def losses(frame: pd.DataFrame, y: NDArray[Any]) -> NDArray[np.float64]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             X = frame if learner.frames else np.asarray(problem.encoder.transform(frame))
             proba = chances(model, X, problem) if problem.classes else None
             predicted = np.ravel(model.predict(X)) if proba is None else None
@@ -467,8 +465,7 @@ def _starred(values: Any, p_values: Any, columns: Sequence[int], form: str) -> l
 def _evidence(problem: Problem, columns: Sequence[int]) -> MaskEvidence:
     """What `missingness_report` says of these columns, from all columns and from rows spread over the table."""
     rows, d = evenly(len(problem.y), _REPORT_ROWS), problem.frame.shape[1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         table = numbered(problem.frame.iloc[rows])
         width = d + len(table.indicators.source)
         # A number or one of two classes, from not too many columns.

@@ -131,8 +131,7 @@ def one_run(
     train, test = split
     rows: Any = problem.frame.iloc if learner.frames else problem.X
     # One thread: times are comparable, do not depend on a busy machine's spinning threads, and processes do not compete.
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught, threadpool_limits(1):
         try:
             model = learner.make(seed)
             begun, start = perf_counter(), process_time()

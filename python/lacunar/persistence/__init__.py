@@ -131,8 +131,7 @@ _VERBS = (
 
 def _try_out(model: Any) -> None:
     """Predict `trial_rows`, so that parts that do not fit together fail on loading rather than in use."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the rows have no feature names
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # the rows have no feature names
         for rows in trial_rows(model):
             for verb in _VERBS:
                 _ask(model, verb, rows)
