@@ -11,6 +11,7 @@ from lacunar import (
     KarmaClassifier,
     KarmaClassifierCV,
     KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
     KarmaRegressor,
     KarmaRegressorCV,
 )
@@ -42,6 +43,16 @@ def grams(train, test, **options):
     options = {"constant": 1.0, "normalize": "trace", **options}
     a, b = standardised(train, train), standardised(test, train)
     return karma_kernel(a, **options), karma_kernel(b, a, **options)
+
+
+@pytest.mark.parametrize(("n", "d", "gap"), [(3, 10, 0.3), (3, 30, 0.7), (5, 10, 0.7), (5, 200, 0.7)])
+def test_columns_of_two_entries_say_little(n, d, gap):
+    rng = np.random.default_rng([n, d])
+    X, y = rng.normal(size=(n + 200, d)), rng.normal(size=n + 200)
+    X[rng.random(X.shape) < gap] = np.nan
+    for model in (KarmaRegressor(), KarmaOnlineRegressor(), KarmaRegressorCV()):
+        predicted = model.fit(X[:n], y[:n]).predict(X[n:])
+        assert np.mean((predicted - y[n:]) ** 2) < 4 * np.mean((y[:n].mean() - y[n:]) ** 2), model
 
 
 @pytest.mark.parametrize("options", [{}, {"indicators": True}, {"normalize": "cosine", "gamma": 3}])

@@ -56,6 +56,17 @@ def test_batches_are_one_stream(model):
     np.testing.assert_array_equal(values(once, X), values(whole, X))
 
 
+@pytest.mark.parametrize("model", [KarmaOnlineClassifier(), KarmaOnlineRegressor()], ids=repr)
+@pytest.mark.parametrize("first", [1, 2, 5])
+def test_a_small_first_batch_neither_blinds_nor_blows_up(model, first):
+    X, y = table(model, n=900)
+    options = {"classes": ["no", "yes"]} if is_classifier(model) else {}
+    going = copy.deepcopy(model).partial_fit(X[:first], y[:first], **options)
+    going.partial_fit(X[first:600], y[first:600])
+    assert (going.reach_ == 8).all()
+    assert going.score(X[600:], y[600:]) > (0.6 if is_classifier(model) else 0.2)
+
+
 @every
 def test_a_table_on_disk_is_read_by_batches(model, tmp_path):
     going, X, y = begun(model)

@@ -30,6 +30,15 @@ def joint(model, X, y=None):
     return np.column_stack([Z, Y])
 
 
+@pytest.mark.parametrize(("n", "d", "gap"), [(3, 3, 0.3), (3, 30, 0.7), (5, 10, 0.7), (5, 30, 0.7), (3, 200, 0.7)])
+def test_columns_of_two_entries_say_little(n, d, gap):
+    rng = np.random.default_rng([n, d])
+    X, y = rng.normal(size=(n + 200, d)), rng.normal(size=n + 200)
+    X[rng.random(X.shape) < gap] = np.nan
+    predicted = GaussianRegressor().fit(X[:n], y[:n]).predict(X[n:])
+    assert np.mean((predicted - y[n:]) ** 2) < 4 * np.mean((y[:n].mean() - y[n:]) ** 2)
+
+
 @pytest.mark.parametrize("targets", [1, 2])
 def test_em_is_the_literal_one(targets):
     X, y = world(n=40, targets=targets)

@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from reference.columns import column_moments
+from reference.columns import column_moments, reach
 from sklearn.base import BaseEstimator
 
 from lacunar import Observed, _core
 from lacunar.observed.columns import ColumnScale, column_spread, fit_columns, scale_columns, scaled_rows
+from lacunar.observed.door import LARGEST
 
 
 def table(dtype, n=200, d=7):
@@ -54,6 +55,29 @@ def test_standardised_rows(dtype):
     np.testing.assert_array_equal(rows.to_dense(), expected)
     assert rows.dtype == dtype
     assert rows == Observed(rows.indptr, rows.indices, rows.values, rows.shape)  # the contract holds
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [1.0, 0.01, 2.0])
+def test_entries_count_as_far_as_their_column_is_known(unit, dtype):
+    rng = np.random.default_rng(1)
+    X, weight = rng.normal(size=(40, 7)).astype(dtype), unit * rng.choice([0.0, 1.0], 40, p=[0.1, 0.9])
+    for j, entries in enumerate((0, 1, 2, 3, 15, 32, 40)):
+        X[entries:, j] = np.nan
+    columns = fit_columns(Observed.from_dense(X), weight, standardize=True)
+    np.testing.assert_array_equal(columns.reach, reach(X, weight))
+    if unit == 2.0:
+        repeated = np.repeat(X, weight.astype(int), axis=0)
+        one_by_one = fit_columns(Observed.from_dense(repeated), np.ones(len(repeated)), standardize=True)
+        np.testing.assert_array_equal(one_by_one.reach, columns.reach)
+    far = np.where(rng.random((5, 7)) < 0.5, -1e6, 1e6).astype(dtype)
+    expected = np.where(columns.seen, (far - columns.mean) / columns.scale, np.nan)
+    expected = np.clip(expected, -columns.reach, columns.reach).astype(dtype)
+    for door in (far, Observed.from_dense(far)):
+        rows = scaled_rows(Fitted(), door, columns)
+        np.testing.assert_array_equal(rows.to_dense(), expected)
+        assert rows.dtype == dtype
+    assert (fit_columns(Observed.from_dense(X), weight, standardize=False).reach == LARGEST).all()
 
 
 @pytest.mark.parametrize("weights", [1.0, 1e-300, 1e300])

@@ -32,7 +32,7 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import FileScoreMixin, TakesMissing, check_sum_of_weights, read_weights
 from lacunar.observed.rules import (
-    COLUMNS,
+    BOUNDED_COLUMNS,
     COUNT,
     LABELS,
     Instance,
@@ -56,6 +56,7 @@ _MANY_ROWS = 20_000  # from which on "auto" stops where rows that are held out s
 _HELD_OUT, _ENOUGH, _MOST_HELD_OUT = 0.02, 300, 20_000  # share of the rows that are left out, and their number
 _ENOUGH_TO_STOP = 2000  # of them where they say when to stop
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
+_LATER_REACH = 8.0  # standard deviations that entries count at least, where columns are of the first batch alone
 
 
 def row_weights(sample_weight: ArrayLike | None, X: Observed | Floats) -> Floats:
@@ -170,7 +171,7 @@ class KarmaBase(WholeCopies, TakesMissing):
         "verbose": ["verbose"],
     }
     _schema: ClassVar[dict[str, Rule]] = {
-        **COLUMNS,
+        **BOUNDED_COLUMNS,
         "classes_": Sometimes(LABELS),
         "kernel_": Instance(KernelForm),
         "n_iter_": COUNT,
@@ -182,15 +183,18 @@ class KarmaBase(WholeCopies, TakesMissing):
         return kernel_options(self)
 
     def _columns(self) -> ColumnScale:
-        return ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        return ColumnScale(self.mean_, self.scale_, self.observed_columns_, self.reach_)
 
     def _fit_kernel(self, X: Observed, weight: Floats, *, later: bool = False) -> Observed:
         """Learn columns and kernel from rows of weight > 0; the rows standardised. O(nnz).
 
         Columns that these rows never observe are ignored for ever, unless rows that come `later` may observe them.
         """
-        self.mean_, self.scale_, seen = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
-        self.observed_columns_ = np.ones_like(seen) if later else seen
+        columns = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
+        self.mean_, self.scale_, self.observed_columns_, self.reach_ = columns
+        if later:
+            self.observed_columns_ = np.ones_like(columns.seen)
+            self.reach_ = np.maximum(columns.reach, _LATER_REACH)
         rows = scale_columns(X, self._columns(), n_jobs=self.n_jobs)
         self.kernel_ = KernelForm.fit(rows, weight=weight, constant=1.0, **self._kernel_options())
         return rows

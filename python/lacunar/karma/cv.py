@@ -40,7 +40,7 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import TakesMissing, check_classes, validate_X, validate_X_y
 from lacunar.observed.rules import (
-    COLUMNS,
+    BOUNDED_COLUMNS,
     COUNT,
     LABELS,
     Array,
@@ -80,7 +80,7 @@ class KarmaSearch(TakesMissing):
         "classes_": Sometimes(LABELS),
         "best_index_": COUNT,
         "n_iter_": COUNT,
-        "columns_": Items(Array("fb", ("d",)), 3),
+        "columns_": Items(Array("fb", ("d",)), 4),
         "chosen_": Items(Instance(dict)),
         "selection_": Instance(KernelSelection),
         "estimators_": Sometimes(Items(Instance(KarmaBatch), 1)),
@@ -218,7 +218,7 @@ class KarmaSearch(TakesMissing):
         """Refuse a loaded model whose selection or estimator is of other columns or classes."""
         d: Any = getattr(self, "n_features_in_", None)
         if "columns_" in vars(self) and len(self.columns_):
-            check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
+            check_parts(dict(zip(BOUNDED_COLUMNS, self.columns_, strict=True)), BOUNDED_COLUMNS, "columns_", {"d": d})
         selection = vars(self).get("selection_")
         if selection is not None and (selection.rows_.shape[1] != d or len(selection.offset_) != self._n_outputs()):
             raise ValueError("selection_ must be of the columns and targets of the search; it is not. Fit again")

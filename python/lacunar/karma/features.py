@@ -22,7 +22,7 @@ from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import TakesMissing, validate_X
-from lacunar.observed.rules import COLUMNS, Instance, Number, ObservedTable, Rule, Sometimes, Word, floats
+from lacunar.observed.rules import BOUNDED_COLUMNS, Instance, Number, ObservedTable, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
 
 _PROBES = 500  # rows that the error is estimated on
@@ -81,6 +81,9 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
         Mean share of k(x, x) that the features miss, on up to 500 rows that are no landmarks; 0 for
         exact features, NaN where every row is a landmark.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+    reach_ : ndarray of shape (d,)
+        How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
+        30 entries, any number from 30 on.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
 
@@ -113,7 +116,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
-        **COLUMNS,
+        **BOUNDED_COLUMNS,
         "kernel_": Instance(KernelForm),
         "method_": Word(("exact", "nystroem")),
         "landmarks_": Sometimes(ObservedTable(("landmarks", "d"))),
@@ -171,7 +174,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
         """
         table = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
-        self.mean_, self.scale_, self.observed_columns_ = columns
+        self.mean_, self.scale_, self.observed_columns_, self.reach_ = columns
         rows = scale_columns(table, columns)
         self.kernel_ = KernelForm.fit(rows, constant=float(self.constant), **kernel_options(self))
         self.method_ = self._choose(rows)
@@ -253,7 +256,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
             Exact features of these rows beyond `memory_limit`.
         """
         check_is_fitted(self)
-        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_, self.reach_)
         rows = scaled_rows(self, X, columns, sparse_missing=self.sparse_missing)
         if self.method_ == "nystroem":
             return self._landmark_features(rows)

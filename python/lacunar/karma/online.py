@@ -374,6 +374,10 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
         Mean and standard deviation of every column, and whether values in it count; after
         `partial_fit` all do.
+    reach_ : ndarray of shape (d,)
+        How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
+        30 entries, any number from 30 on; after a first `partial_fit` at least
+        8.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int
@@ -659,6 +663,10 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
         Mean and standard deviation of every column, and whether values in it count; after
         `partial_fit` all do.
+    reach_ : ndarray of shape (d,)
+        How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
+        30 entries, any number from 30 on; after a first `partial_fit` at least
+        8.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int

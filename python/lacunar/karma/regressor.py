@@ -96,6 +96,9 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
         Mean and standard deviation of every column, and whether it is used: not where
         `fit` never observed it, or saw one value in all rows.
+    reach_ : ndarray of shape (d,)
+        How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
+        30 entries, any number from 30 on.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int

@@ -40,7 +40,7 @@ from lacunar.observed.door import (
     require_y,
     validate_X,
 )
-from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, Sometimes, floats
+from lacunar.observed.rules import BOUNDED_COLUMNS, COUNT, Flag, Instance, Rule, Sometimes, floats
 
 LARGEST_FULL = 100  # columns, beyond which the covariance is of low rank
 _SLOWEST = 0.9  # rate at which EM may be taken to shrink the distance to its limit
@@ -96,6 +96,9 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
         Only with low rank: the variance of a target is the first, and the second times what the
         missing entries leave.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+    reach_ : ndarray of shape (d,)
+        How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
+        30 entries, any number from 30 on.
     label_mean_, label_scale_ : ndarrays of shape (targets,)
     one_target_ : bool
     n_iter_ : int
@@ -134,7 +137,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
     """
 
     _schema: ClassVar[dict[str, Rule]] = {
-        **COLUMNS,
+        **BOUNDED_COLUMNS,
         "location_": Sometimes(floats("joint")),
         "covariance_": Sometimes(floats("joint", "joint")),
         "posterior_": Sometimes(Instance(LowRankPosterior)),
@@ -197,7 +200,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
         table = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
         labels = self._checked(y, table)
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=True)
-        self.mean_, self.scale_, self.observed_columns_ = columns
+        self.mean_, self.scale_, self.observed_columns_, self.reach_ = columns
         self.label_mean_ = np.nanmean(labels, axis=0)
         scale = np.nanstd(labels, axis=0)
         self.label_scale_ = np.where(scales_of(self.label_mean_, scale)[1], 1.0, scale)
@@ -296,7 +299,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
     def _standardised(self, X: Any) -> Floats:
         """Rows (m, d) in units of the columns that `fit` saw, NaN where missing."""
         check_is_fitted(self, "location_")
-        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_, self.reach_)
         return scaled_rows(self, X, columns, sparse_missing=self.sparse_missing).to_dense()
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

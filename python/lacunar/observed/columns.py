@@ -26,15 +26,19 @@ _ALL = 1e-9  # of the weight of all rows: sums of weights round
 # Columns of larger or smaller size are summed in units of their own, a power of two: their squares leave float64.
 _SMALL, _LARGE = 1e-120, 1e140
 _ENTRIES = 2**18  # looked at at once by what is cheap
+_SURE = 30  # entries of a column, from which its standard deviation is sure enough to measure any entry by
 _FAR = {"float64": LARGEST, "float32": 1e30}  # what standardised entries stay below, as in the core
 
 
 class ColumnScale(NamedTuple):
-    """Mean and standard deviation of every column over its observed entries, shapes (d,), and whether it is used."""
+    """Mean and standard deviation of every column over its observed entries, shapes (d,), whether it is used, and how
+    many standard deviations from the mean an entry counts at most.
+    """
 
     mean: Floats
     scale: Floats
     seen: NDArray[np.bool_]
+    reach: Floats = np.array(LARGEST)  # any number
 
 
 def column_moments(X: Observed, weight: Floats | None, n_jobs: int | None = None) -> tuple[Floats, Floats, Floats]:
@@ -121,9 +125,22 @@ def fit_columns(X: Observed, weight: Floats, *, standardize: bool, n_jobs: int |
     """
     if not standardize:
         total = column_moments(X, weight, n_jobs)[0]
-        return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
+        return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0, np.full(X.shape[1], LARGEST))
     spread = column_spread(X, weight, n_jobs)
-    return column_scale(spread.rows, spread.total, spread.mean, spread.deviation)
+    columns = column_scale(spread.rows, spread.total, spread.mean, spread.deviation)
+    return columns._replace(reach=_reach_of(X, weight, spread.total))
+
+
+def _reach_of(X: Observed, weight: Floats, counts: Floats) -> Floats:
+    """How many standard deviations from their mean entries of columns (d,) count at most: one for each entry but the
+    first, of which there are `counts` by weight, or more where weights are below 1.
+
+    Two entries may lie so near each other that any third is hundreds of their standard deviations away. Each of k is
+    itself within the root of k - 1.
+    """
+    if (counts < _SURE).any():
+        counts = np.maximum(counts, np.bincount(X.indices, weight[X.row_numbers] > 0, X.shape[1]))
+    return np.where(counts < _SURE, np.maximum(counts - 1, 0.0), LARGEST)
 
 
 def column_scale(rows: float, total: Floats, mean: Floats, deviation: Floats) -> ColumnScale:
@@ -169,7 +186,7 @@ def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing:
     entries = scaled_entries(table, columns.mean, np.where(columns.seen, columns.scale, np.nan), n_jobs)
     if entries is None:
         return scale_columns(Observed.from_dense(table), columns)  # which names the cell
-    return Observed._trusted(*entries)
+    return _within(Observed._trusted(*entries), columns.reach)
 
 
 def scale_columns(
@@ -179,16 +196,27 @@ def scale_columns(
     O(nnz).
     """
     indptr, indices, values, seen = X.indptr, X.indices, X.values, np.asarray(columns.seen, dtype=bool)
-    if any(np.shape(part) != (X.shape[1],) for part in columns):  # of a model file, which may say anything
+    if any(np.shape(part) != (X.shape[1],) for part in columns[:3]):  # of a model file, which may say anything
         raise ValueError(
-            f"columns must be described by {X.shape[1]} numbers each; got {[np.shape(part) for part in columns]}"
+            f"columns must be described by {X.shape[1]} numbers each; got {[np.shape(part) for part in columns[:3]]}"
         )
     if not seen.all():
         is_seen = seen[indices]
         indptr = mark_private(np.concatenate([[0], np.cumsum(is_seen)])[indptr].astype(np.int64))
         indices, values = mark_private(indices[is_seen]), values[is_seen]
     known, bound = Observed._trusted(indptr, indices, values, X.shape), np.inf if clip is None else clip
-    return standardised(known, columns.mean, columns.scale, n_jobs, clip=bound, out=np.empty_like(values))
+    scaled = standardised(known, columns.mean, columns.scale, n_jobs, clip=bound, out=np.empty_like(values))
+    return _within(scaled, columns.reach)
+
+
+def _within(rows: Observed, reach: Floats) -> Observed:
+    """Standardised rows whose entries are at most `reach` (d,) in size."""
+    if not (reach < LARGEST).any():
+        return rows
+    at = np.flatnonzero((reach < LARGEST)[rows.indices])
+    values, most = rows.values.copy(), reach[rows.indices[at]]
+    values[at] = np.clip(values[at], -most, most)
+    return Observed._trusted(rows.indptr, rows.indices, mark_private(values), rows.shape)
 
 
 def standardised(

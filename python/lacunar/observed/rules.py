@@ -264,6 +264,7 @@ COLUMNS: dict[str, Rule] = {
     "scale_": floats("d", low=np.finfo(np.float64).tiny),
     "observed_columns_": Array("b", ("d",)),
 }
+BOUNDED_COLUMNS: dict[str, Rule] = {**COLUMNS, "reach_": floats("d", low=0)}
 
 
 def _settle(value: Any, shape: Sequence[Dim], where: str, sizes: Sizes) -> None:

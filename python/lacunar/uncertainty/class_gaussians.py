@@ -74,7 +74,7 @@ class ClassGaussians(TakesMissing):
         """Learn from rows (n, d) and the numbers (n,) of their classes."""
         self.n_features_in_ = X.shape[1]
         columns = fit_columns(X, np.ones(X.shape[0]), standardize=True)
-        self.mean_, self.scale_, self.observed_columns_ = columns
+        self.mean_, self.scale_, self.observed_columns_ = columns[:3]
         Z = scale_columns(X, columns).to_dense()
         shares = np.bincount(labels) + 0.5
         self.log_shares_ = np.log(shares / shares.sum())

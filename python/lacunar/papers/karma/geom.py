@@ -206,7 +206,7 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):
                 "Use sklearn.multiclass.OneVsRestClassifier, or lacunar.KarmaClassifier."
             )
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
-        self.mean_, self.scale_, self.observed_columns_ = columns
+        self.mean_, self.scale_, self.observed_columns_ = columns[:3]
         rows = scale_columns(table, columns)
         dual = np.zeros(table.shape[0])
         self.subspace_scale_, self.objective_, self.n_iter_ = np.ones(len(dual)), np.zeros(0), 0

@@ -122,7 +122,7 @@ class _MatrixCompletion(TakesMissing):
         and mu on.
         """
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
-        self.mean_, self.scale_, self.observed_columns_ = columns
+        self.mean_, self.scale_, self.observed_columns_ = columns[:3]
         stacked = Stacked(scale_columns(table, columns), labels, self._loss, self.intercept == "column", 1.0)
         rng = generator(fixed_seed(self.random_state))
         self.lam_, self.mu_ = self._choose(stacked, hide, score, rng)
