@@ -53,6 +53,7 @@ _FEWEST_RESIDUALS = 10  # from which a scale is learned
 # Of intervals by value: tables that have them, and what they are learned from.
 _LEAST_MISSING, _MOST_COLUMNS, _MOST_TARGETS, _MOST_ROWS = 0.01, 40, 3, 1000
 _FOLDS_BY_VALUE = 3
+_SURE = 2.0  # standard errors, beyond which a batch's predictions are off to one side
 
 
 class Spread:
@@ -87,6 +88,7 @@ class ValueSpread:
 
     def __init__(self, conformal: MaskConformalRegressor, Z: Floats, mean: float, scale: float) -> None:
         self.conformal, self.Z, self.mean, self.scale = conformal, Z, mean, scale
+        self.values = conformal.predict(Z) * scale + mean
 
     def intervals(self, levels: Any) -> Floats:
         """Lower and upper ends, (m, k, 2), or (m, 2) of one level."""
@@ -461,15 +463,17 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         all training rows have wider ones, by the residuals of copies of training rows with further
         entries hidden, at random and by their own values. Where 50 rows or more come whose observed
         values are not those of training, beyond chance, what masks told the members may no longer
-        hold, as when training entries were missing by their own values: intervals of rows with gaps
-        then are those of `lacunar.uncertainty.MaskConformalRegressor`
-        and rest on values alone; their middle is another than the prediction. All this is measured,
-        not guaranteed; `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee
-        for rows like those of training.
+        hold, as when training entries were missing by their own values. Ends then are means of
+        these and of those of `lacunar.uncertainty.MaskConformalRegressor`, which rest on values
+        alone: the middle is another than the prediction. Where the middles of the batch are off the
+        mean of the training targets, beyond chance, rows with gaps reach as much farther to that
+        side. All this is measured, not guaranteed;
+        `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like
+        those of training.
         """
         levels = check_levels(level)
         intervals = self._spread(
-            X, lambda spread: spread.intervals(levels), lower_bound, by_value=True, are_intervals=True
+            X, lambda spread: spread.intervals(levels), lower_bound, sides=np.array([-1, 1]), are_intervals=True
         )
         warn_of_infinite(intervals, levels, self._fewest_scores(), two_tails=True)
         return intervals
@@ -501,7 +505,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         of level .9 where residuals are symmetric, and follow a skewed target where they are not.
         """
         levels = check_levels(level)
-        quantiles = self._spread(X, lambda spread: spread.quantiles(levels), lower_bound, by_value=True)
+        quantiles = self._spread(X, lambda spread: spread.quantiles(levels), lower_bound, sides=levels - 0.5)
         warn_of_infinite(quantiles, levels, self._fewest_scores(), two_tails=False)
         return quantiles
 
@@ -515,47 +519,61 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         answer: Callable[[Any], Floats],
         lower_bound: LowerBound = None,
         *,
-        by_value: bool = False,
+        sides: Any = None,
         are_intervals: bool = False,
     ) -> Floats:
         """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...), nothing below the bound.
 
-        Where observed values are no longer those of training, the spread of rows with gaps may be told `by_value`.
+        With `sides`, negative for ends below the middle and positive for those above, half of it may rest on values alone
+        where observed values are no longer those of training.
         """
         check_is_fitted(self)
         if None in self.deviations_:
             raise ValueError(
                 f"standard deviations, intervals and quantiles need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
             )
-        least, changed = lowest_ends(lower_bound, self.least_target_), False
-
-        def ends_of(spreads: Sequence[Any]) -> Floats:
-            return np.stack([np.maximum(answer(one), low) for one, low in zip(spreads, least, strict=True)], axis=1)
+        least, changed, offsets = lowest_ends(lower_bound, self.least_target_), False, np.zeros(0)
 
         def answers(view: View) -> Floats:
-            nonlocal changed
-            if by_value and len(view.T) >= FEWEST_ROWS:  # the last few rows of many are as those before
+            nonlocal changed, offsets
+            compared = sides is not None and len(view.T) >= FEWEST_ROWS  # the last few rows of many are as those before
+            if compared:
                 changed = self.masks_.values_changed(self.views_.comparable(view.T))
             spreads = self._spreads(view)
-            ends = ends_of(spreads)
-            gaps = np.flatnonzero(np.isnan(view.T).any(axis=1) & changed)
-            if len(gaps):  # rows without have no mask to mislead the members
-                ends[gaps] = ends_of(self._value_spreads(view.take(gaps)))
+            ends = np.stack([answer(one) for one in spreads], axis=1)
+            one_each = (-1,) + (1,) * (ends.ndim - 2)
+            by_value = self._value_spreads(view) if changed else []
+            if by_value:
+                middles = [(one.values + value.values) / 2 for one, value in zip(spreads, by_value, strict=True)]
+                offsets = self._offsets(np.column_stack(middles)) if compared else offsets
+                ends = (ends + np.stack([answer(one) for one in by_value], axis=1)) / 2
+                gaps, away = np.isnan(view.T).any(axis=1), offsets.reshape(one_each)
+                ends[gaps] += np.where(sides * away > 0, away, 0.0)
+            ends = np.maximum(ends, least.reshape(one_each))
             if are_intervals and lower_bound == "auto":
                 hold_predictions(ends, np.column_stack([one.values for one in spreads]), least)
             return ends
 
         return self._shaped(self._in_batches(X, answers))
 
+    def _offsets(self, middles: Floats) -> Floats:
+        """How far the middles (m, targets) of a batch are from the training targets, in the mean and beyond chance (targets,).
+
+        Where large values are missing that are expected to be as others are, middles are off to one side.
+        """
+        away = self.target_mean_ - middles.mean(axis=0)
+        chance = np.sqrt(middles.var(axis=0) / len(middles) + self.target_scale_**2 / self.masks_.n_)
+        return np.asarray(np.sign(away) * np.maximum(np.abs(away) - _SURE * chance, 0.0))
+
     def _value_spreads(self, view: View) -> list[Any]:
-        """The same by value, where every group of targets has intervals by value."""
+        """The same by value, where every group of targets has intervals by value; else none."""
         spreads: dict[int, ValueSpread] = {}
         for kept, targets in zip(self.kept_, self.targets_, strict=True):
             conformals = kept.answer("intervals by value", partial(self._value_intervals, kept)) if kept else []
             for conformal, target in zip(conformals, targets, strict=False):
                 spreads[target] = ValueSpread(conformal, view.Z, self.target_mean_[target], self.target_scale_[target])
         whole = len(spreads) == len(self.target_mean_)
-        return [spreads[target] for target in sorted(spreads)] if whole else list(self._spreads(view))
+        return [spreads[target] for target in sorted(spreads)] if whole else []
 
     def _spreads(self, view: View) -> list[Spread]:
         """Of every target how far it may be from its predictions of rows as they came."""
