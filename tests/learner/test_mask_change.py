@@ -278,6 +278,7 @@ def test_intervals_of_changed_masks_reach_the_mean_of_the_training_targets():
     rows[:100] = full[:100]
     with pytest.warns(UserWarning, match="lack other entries"):
         low, high = model.predict_interval(rows).T
+    with pytest.warns(UserWarning, match="lack other entries"):
         quantiles = model.predict_quantiles(rows, [0.05, 0.5, 0.95])
     gaps = np.isnan(rows).any(axis=1)
     assert np.mean((low <= target) & (target <= high)) > 0.86

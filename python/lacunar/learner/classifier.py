@@ -40,9 +40,9 @@ from lacunar.observed.door import (
 from lacunar.observed.ids import read_groups
 from lacunar.observed.rules import LABELS, Instance, Optional, Rule, floats
 from lacunar.uncertainty.conformal import (
-    CONDITIONS,
     Condition,
     ConformalScores,
+    check_condition,
     check_level,
     drawn_to,
     warn_of_rare,
@@ -529,10 +529,7 @@ class LacunarClassifier(ScoreMixin, ClassifierMixin, LacunarBase):
         classes.
         """
         level = check_level(level)
-        if condition not in CONDITIONS:
-            raise ValueError(
-                f"condition must be 'missing', 'class' or 'auto'; got {condition!r}. Pass 'class' for the coverage of each."
-            )
+        check_condition(condition)
         check_is_fitted(self)
         if condition != "class":
             warn_of_rare(self.classes_, self.scores_.class_rows(len(self.classes_)), level)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from lacunar._log import warn_user
 from lacunar._typing import Bools, Floats, Ints
+from lacunar.observed.cells import listed
 from lacunar.observed.rules import Array, Flag, Number, Rule, floats
 
 Condition = Literal["missing", "class", "auto"]
@@ -45,6 +46,14 @@ def check_levels(levels: Any) -> Floats:
         )
     checked = np.array([check_level(level) for level in values])
     return checked[0] if isinstance(levels, Real) else checked
+
+
+def check_condition(condition: Any) -> None:
+    """An error where it is no condition of sets."""
+    if condition not in CONDITIONS:
+        raise ValueError(
+            f"condition must be 'missing', 'class' or 'auto'; got {condition!r}. Pass 'class' for the coverage of each."
+        )
 
 
 def lowest_ends(lower_bound: LowerBound, least: Floats) -> Floats:
@@ -129,11 +138,10 @@ def warn_of_rare(classes: Any, n_rows: Ints, level: float) -> None:
     """Say which classes have too few rows (c,) for a quantile of their own."""
     rare = quantile_rank(n_rows, level) > n_rows
     if rare.any():
-        named = ", ".join(
-            f"{label!r} ({n})" for label, n in zip(np.asarray(classes)[rare].tolist(), n_rows[rare], strict=True)
-        )
+        pairs = zip(np.asarray(classes)[rare].tolist(), n_rows[rare], strict=True)
         warn_user(
-            f"classes have fewer rows than the {rows_needed(level)} that level={level:g} needs for a quantile of their own: {named}. "
+            f"classes have fewer rows than the {rows_needed(level)} that level={level:g} needs for a quantile of their own: "
+            f"{listed(f'{label!r} ({n})' for label, n in pairs)}. "
             "Sets may cover them far less often than asked. Pass condition='class', which puts them into every set, or "
             "give more rows of them."
         )
@@ -244,6 +252,7 @@ class ConformalScores(BaseEstimator):
         self, condition: Condition, n_missing: Floats, level: float, n_classes: int, own: Floats | None = None
     ) -> Floats:
         """Quantiles of the rows that a condition names, (m, 1) or (m, c)."""
+        check_condition(condition)
         if condition == "missing":
             return self.quantiles(n_missing, level, own=own)[:, None]
         return (self.of_classes if condition == "class" else self.of_enough)(n_missing, level, n_classes, own)

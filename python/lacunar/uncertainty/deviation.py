@@ -22,6 +22,7 @@ FEWEST_BY_COLUMNS = 100  # rows, from which scales may depend on entries
 MOST_BY_COLUMNS = 200  # columns, times targets, up to which they do: wider tables take longer than they gain
 _TREES, _RATE, _LEAVES, _LEAST_LEAF = 20, 0.1, 4, 20  # of squared scores
 _SIZES = 0.01, 10.0  # of scores, in units of the median
+_LOGS = 2 * np.log(_SIZES)  # of what variances are multiplied by
 _SELDOM = 0.05  # missing in training: too few gaps to learn from
 _MOST_NUMBERS = 2**20  # of rows that trees of scores learn from
 _USUAL = 0.95  # of the rows that are learned from leave open as much at most
@@ -119,7 +120,8 @@ class ColumnDeviation(BaseEstimator):
         What a row leaves open beyond nearly all rows that were learned from is not noise: it stays as it is.
         """
         share = (np.minimum(sigma, self.usual_) / sigma) ** 2  # of the variance
-        return np.asarray(sigma * np.sqrt(1 + share * np.expm1(self.trees_.sums(rows)[:, 0])))
+        log = np.clip(self.trees_.sums(rows)[:, 0], *_LOGS)  # where rows are predicted exactly trees see no end
+        return np.asarray(sigma * np.sqrt(1 + share * np.expm1(log)))
 
 
 def _spaced(rows: Ints, d: int) -> Ints:

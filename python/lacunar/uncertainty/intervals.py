@@ -50,6 +50,7 @@ from lacunar.uncertainty.deviation import (
 )
 from lacunar.uncertainty.masks import (
     MaskConformal,
+    answers_of,
     as_numbers,
     count_missing,
     encoder_of,
@@ -445,7 +446,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         if gaussian is None:
             mean, std = model.predict(rows, return_std=True)
             return mean, np.maximum(std, np.finfo(np.float64).tiny)
-        return model.predict(rows), gaussian.predict(self._numbers(rows), return_std=True)[1]
+        mean = answers_of(model.predict(rows), rows, "predictions")
+        return mean, gaussian.predict(self._numbers(rows), return_std=True)[1]
 
     def _mean_and_sigma(self, rows: Any) -> tuple[Floats, Floats]:
         """Predictions by the model of all rows, and what their scores are multiplied with (n,)."""
@@ -471,7 +473,8 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         check_is_fitted(self, "estimator_")
         power = self.power_
         if power is None:
-            return np.asarray(self.estimator_.predict(self._rows(X)))
+            rows = self._rows(X)
+            return answers_of(self.estimator_.predict(rows), rows, "predictions")
         mean, sigma = self._mean_and_sigma(self._rows(X))
         scores = np.sort(self.scores_.scores_[~self.scores_.copied_])
         total = np.zeros(len(mean))
@@ -549,7 +552,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         rows = self._rows(X)
         n_missing = count_missing(rows)
         own = self._own_ratios(likelihood_ratio, len(n_missing))
-        if self.method == "cv+":
+        if self.estimators_:
             return self._ends_around_folds(rows, own)
         return self._around(*self._mean_and_sigma(rows), n_missing, own)
 

@@ -118,6 +118,9 @@ def as_numbers(table: Any, encoder: TableEncoder | None, remarks: Remarks | None
     """Numbers with NaN (n, columns). What is to be said of the rows goes to `remarks`; without them it is said at once."""
     if encoder is None:
         return as_observed(table).astype(np.float64).to_dense()
+    names = getattr(encoder, "feature_names_in_", None)
+    if isinstance(table, np.ndarray) and table.dtype.kind == "f" and names is not None:
+        table = as_frame_of(table, names)  # names were checked where the table came in
     if remarks is not None:
         return encoder._transformed(table, remarks)
     return np.asarray(encoder.transform(table))  # also where `set_config` asks for frames
@@ -147,6 +150,17 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Ints | None) -> Any:
     return (
         model.fit(X, y, groups=groups) if groups is not None and has_fit_parameter(model, "groups") else model.fit(X, y)
     )
+
+
+def answers_of(answers: Any, rows: Any, what: str) -> Floats:
+    """What a given estimator says of rows (m, d), as finite numbers (m,) or (m, c)."""
+    numbers = np.asarray(answers, dtype=np.float64)
+    if len(numbers) != len(rows) or not np.isfinite(numbers).all():
+        raise ValueError(
+            f"estimator must give {what} that are finite, one for each of {len(rows)} rows; got {numbers!r:.60} of shape "
+            f"{numbers.shape}. Give one that does."
+        )
+    return numbers.ravel() if numbers.size == len(numbers) else numbers
 
 
 @contextmanager
@@ -203,9 +217,12 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):
     def _read_ratios(self, likelihood_ratio: Any, n: int) -> Floats | None:
         """Ratios of the training rows over their mean, which `mean_ratio_` stores; None where there are none."""
         ratios = ratios_of(likelihood_ratio, n)
-        self.mean_ratio_ = None if ratios is None else float(ratios.mean())
+        self.mean_ratio_ = None
         if ratios is None:
             return None
+        exponent = np.frexp(ratios.max())[1]  # sums of large ratios overflow, squares of small ones vanish
+        ratios = np.ldexp(ratios, -exponent)
+        self.mean_ratio_ = float(np.ldexp(ratios.mean(), exponent))
         ratios = np.asarray(ratios / ratios.mean())
         effective = n / float(np.mean(ratios**2))  # (sum w)^2 / sum w^2, since they sum to n
         if effective < rows_needed(self.level):
@@ -266,11 +283,11 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):
         return self._as_frames(trial_rows(self.estimator_))
 
     def _as_frames(self, tables: list[Any]) -> list[Any]:
-        return [_as_frame(rows, getattr(self, "feature_names_in_", None)) for rows in tables]
+        return [as_frame_of(rows, getattr(self, "feature_names_in_", None)) for rows in tables]
 
 
-def _as_frame(rows: Any, names: NDArray[Any] | None) -> Any:
-    """Objects (1, d) as a frame of pandas, where it is installed."""
+def as_frame_of(rows: Any, names: NDArray[Any] | None) -> Any:
+    """Rows (m, d) as a frame of pandas with names, where it is installed."""
     if isinstance(rows, Observed):
         return rows
     try:

@@ -21,7 +21,7 @@ from lacunar.lowrank.gaussian import check_prices
 from lacunar.observed import Observed
 from lacunar.observed.door import read_answers, read_target, validate_X
 from lacunar.uncertainty.class_gaussians import ClassGaussians
-from lacunar.uncertainty.masks import as_numbers, encoder_of
+from lacunar.uncertainty.masks import as_frame_of, as_numbers, encoder_of
 
 _MANY = 20  # different whole numbers, more than which are no classes
 _SHRINKAGE, _FEWEST_ADDED = 0.15, 0.4  # of the covariance: a share of the rows, and rows
@@ -67,7 +67,7 @@ def value_of_measuring(
     Raises
     ------
     ValueError
-        If `n_bags` is below 1, or a table or target is not as above.
+        If `n` or `n_bags` is below 1, or a table or target is not as above.
 
     See Also
     --------
@@ -91,8 +91,9 @@ def value_of_measuring(
     >>> value_of_measuring(X, y, [[np.nan, np.nan, 1.0]]).round()
     array([[7., 1., 0.]])
     """
-    if not isinstance(n_bags, Integral) or n_bags < 1:
-        raise ValueError(f"n_bags must be a whole number of at least 1; got {n_bags!r}. Pass 1.")
+    for name, number in (("n", n), ("n_bags", n_bags)):
+        if not isinstance(number, Integral) or number < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1; got {number!r}. Pass 1.")
     encoder = encoder_of(X)
     table, candidates = as_numbers(X, encoder), as_numbers(rows, encoder)
     target = _target(y)
@@ -238,7 +239,7 @@ class MeasuringLoop(WholeCopies):
 
         Parameters
         ----------
-        X : array-like with NaN or Observed, shape (n, d)
+        X : array-like with NaN, frame or Observed, shape (n, d)
             Rows to learn from: numbers, as the rows to measure are.
         y : array-like of shape (n,) or (n, targets)
             Numbers, or classes: text, truth values, at most 20 different whole numbers that are not
@@ -258,6 +259,7 @@ class MeasuringLoop(WholeCopies):
         table, target = as_numbers(X, None), _target(y)
         check_consistent_length(table, target.values)
         model = target.model(table, np.arange(len(table)))
+        validate_X(model, X, reset=True)  # names of columns
         return cls(model, budget=budget, cost=cost, least_value=least_value)
 
     @changes
@@ -266,7 +268,8 @@ class MeasuringLoop(WholeCopies):
 
         Parameters
         ----------
-        rows : array-like with NaN, shape (m, d)
+        rows : array-like with NaN or frame, shape (m, d)
+            Numbers.
 
         Returns
         -------
@@ -296,7 +299,9 @@ class MeasuringLoop(WholeCopies):
         if not open_rows.any():
             return []
         waiting, possible = waiting[open_rows], possible[open_rows]
-        values = np.where(possible, self.model.value_of_measuring(self.rows_[waiting], cost=self.cost), -np.inf)
+        rows, names = self.rows_[waiting], getattr(self.model, "feature_names_in_", None)
+        rows = rows if names is None else as_frame_of(rows, names)
+        values = np.where(possible, self.model.value_of_measuring(rows, cost=self.cost), -np.inf)
         best = values.argmax(axis=1)
         worth = values[np.arange(len(best)), best] > self.least_value
         requests = [
@@ -324,7 +329,7 @@ class MeasuringLoop(WholeCopies):
             value; nothing has changed.
         """
         row = request.row if isinstance(request, Measurement) else request
-        pending = self.pending_.get(int(row)) if isinstance(row, Integral) else None
+        pending = self.pending_.get(int(row)) if isinstance(row, Integral) and not isinstance(row, bool) else None
         if pending is None or (isinstance(request, Measurement) and request != pending):
             raise ValueError(
                 f"request must be one that waits for its value; got {request!r}. Call ask() for a new one."

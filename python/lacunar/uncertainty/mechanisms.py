@@ -18,7 +18,7 @@ from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
-from lacunar.observed.door import read_target
+from lacunar.observed.door import check_numbers, read_target
 from lacunar.observed.names import native_names
 from lacunar.observed.numbers import as_frame
 from lacunar.uncertainty.foresight import Indicators, foresights, holm, indicators_of
@@ -46,7 +46,9 @@ class MaskEvidence(NamedTuple):
 
 
 class NumberedTable(NamedTuple):
-    """A table of numbers with NaN (n, d), names of its columns, and the sorted levels of those that are text; indicators of these."""
+    """A table of numbers with NaN (n, d), 1 at most, names of its columns, and the sorted levels of those that are text;
+    indicators of these.
+    """
 
     table: Floats
     names: NDArray[np.str_]
@@ -128,7 +130,7 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     table, names, levels, indicators = numbered(X)
     if not table.size:
         raise ValueError(f"X must have rows and columns; got shape {table.shape}. Pass a table of at least one row.")
-    offsets = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
+    offsets = np.unique(check_numbers(np.atleast_1d(deltas), "deltas", ensure_2d=False))
     target = None if y is None else target_numbers(y)
     check_consistent_length(table, target)
     evidence = mask_evidence(table, target, generator(fixed_seed(random_state)), indicators=indicators)
@@ -150,7 +152,7 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 
 
 def numbered(X: Any) -> NumberedTable:
-    """Any table as numbers: of text its place among the sorted values, of a date its day."""
+    """Any table as numbers in units of their columns: of text its place among the sorted values, of a date its day."""
     encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
     table = as_numbers(X, encoder)
     levels: list[NDArray[Any] | None]
@@ -160,7 +162,10 @@ def numbered(X: Any) -> NumberedTable:
         table, levels = table[:, np.unique(encoder.source_, return_index=True)[1]], list(encoder.categories_)
     frame = as_frame(X)
     names = native_names(frame) if frame is not None else [f"x{j}" for j in range(table.shape[1])]
-    return NumberedTable(table, np.array([str(name) for name in names]), levels, indicators_of(table, levels))
+    indicators = indicators_of(table, levels)
+    size = np.abs(table).max(axis=0, initial=0.0, where=~np.isnan(table))
+    table = np.ldexp(table, -np.frexp(size)[1])  # a power of two changes no digit: squares of large numbers overflow
+    return NumberedTable(table, np.array([str(name) for name in names]), levels, indicators)
 
 
 def target_numbers(y: Any) -> Floats:

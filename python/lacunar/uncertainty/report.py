@@ -61,8 +61,8 @@ class MissingnessReport:
     target_p_value : ndarray of shape (d,) or None
         Welch's t-test, with Holm's factor.
     deltas : ndarray of shape (k,)
-        How much larger missing values are supposed to be than expected from their rows, in
-        conditional standard deviations.
+        Ascending: how much larger missing values are supposed to be than expected from their rows,
+        in conditional standard deviations.
     sensitivity : ndarray of shape (d, k) or None
         Root mean square change of the predictions of y if all missing entries of a column are
         larger by delta, in standard deviations of y.
@@ -102,7 +102,7 @@ class MissingnessReport:
         for j in np.flatnonzero(self.share > 0):
             line = f"{self.columns[j][:20]:<20} {self.share[j]:6.1%}   {self.auc[j]:.2f} ({self.auc_p_value[j]:.2g})"
             if self.sensitivity is not None and self.target_shift is not None and self.target_p_value is not None:
-                change = np.interp(1.0, self.deltas, self.sensitivity[j])
+                change = self._change(int(j))
                 line = (
                     f"{line:<47} {self.target_shift[j]:+.2f} ({self.target_p_value[j]:.2g})".ljust(66) + f"{change:.3f}"
                 )
@@ -137,6 +137,11 @@ class MissingnessReport:
     def _repr_html_(self) -> str:
         sections = [self._by_column(), self._together(), self._foreseen(), self._of_the_target()]
         return hypertext.facts_list(self._facts()) + "".join(sections)
+
+    def _change(self, column: int) -> float:
+        """The change where missing values are larger by one standard deviation; NaN where deltas are all below or above."""
+        assert self.sensitivity is not None
+        return float(np.interp(1.0, self.deltas, self.sensitivity[column], left=np.nan, right=np.nan))
 
     def _size(self) -> str:
         return f"{counted(int(self.pattern_rows.sum()), 'row')}, {counted(len(self.columns), 'column')}"
@@ -213,10 +218,10 @@ class MissingnessReport:
     def _of_the_target(self) -> str:
         if self.target_shift is None or self.target_p_value is None or self.sensitivity is None:
             return ""
-        shift, p, change = self.target_shift, self.target_p_value, self.sensitivity
+        shift, p = self.target_shift, self.target_p_value
 
         def cells(j: int) -> list[str]:
-            return [f"{shift[j]:+.2f}", f"{p[j]:.2g}", f"{np.interp(1.0, self.deltas, change[j]):.3f}"]
+            return [f"{shift[j]:+.2f}", f"{p[j]:.2g}", f"{self._change(j):.3f}"]
 
         order, heading = self._most_missing(), ["column", "excess", "p", "change at +1 sd"]
         order, note = order[np.isfinite(shift[order])], "beside the target, most missing first"

@@ -24,6 +24,7 @@ from lacunar.observed.rules import LABELS, Rule
 from lacunar.uncertainty.conformal import CONDITIONS, Condition, check_level, warn_of_rare
 from lacunar.uncertainty.masks import (
     MaskConformal,
+    answers_of,
     count_missing,
     encoder_of,
     fit_with_groups,
@@ -184,7 +185,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
             known = one.classes_[np.minimum(at, len(one.classes_) - 1)] == target[outside]
             for t, table in enumerate(tables):
                 with rows_of(table, inside):
-                    proba = one.predict_proba(_safe_indexing(table, outside))
+                    part = _safe_indexing(table, outside)
+                    proba = answers_of(one.predict_proba(part), part, "probabilities")
                 own = proba[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
         self.scores_ = self._scores_of(scores.ravel(), tables, weights, np.tile(y_encoded, len(tables)))
@@ -212,8 +214,8 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
         p : ndarray of shape (m, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        proba: Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
-        return proba
+        rows = readable_rows(self, X, reset=False)
+        return answers_of(self.estimator_.predict_proba(rows), rows, "probabilities")
 
     def predict_set(self, X: Any, level: float | None = None, likelihood_ratio: Any = None) -> NDArray[np.bool_]:
         """Which classes are in the sets; the most probable class always is.
@@ -235,7 +237,7 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
         check_is_fitted(self, "estimator_")
         coverage = check_level(self.level if level is None else level)
         rows = readable_rows(self, X, reset=False)
-        proba = self.estimator_.predict_proba(rows)
+        proba = answers_of(self.estimator_.predict_proba(rows), rows, "probabilities")
         own = self._own_ratios(likelihood_ratio, len(proba))
         if self.condition != "class":
             warn_of_rare(self.classes_, self.scores_.class_rows(len(self.classes_)), coverage)
