@@ -1,5 +1,6 @@
 """`KernelSelection` against refits with its kernels written out, and on tables that ask for trouble."""
 
+import pickle
 import time
 
 import numpy as np
@@ -8,6 +9,7 @@ from reference.selection import form_gram, held_out, landmark_held_out, radial_g
 from scipy.linalg import lapack
 
 from lacunar._cuts import cuts_of
+from lacunar.karma import selection as module
 from lacunar.karma.expansion import expand
 from lacunar.karma.kernel_ridge import RIDGE, Data, Rows, _inverted
 from lacunar.karma.selection import Grid, KernelSelection, Trial, _candidates, _of_completed, karma_entries
@@ -225,6 +227,24 @@ def test_a_selection_is_saved_and_loaded(tmp_path, full_rows):
     loaded.chosen_[0]["table"] = "elsewhere"
     with pytest.raises(ValueError, match="chosen_ must name tables"):
         loaded._check_loaded()
+
+
+def test_stored_rows_are_expanded_once_a_fit(monkeypatch):
+    Z, shapes = np.random.default_rng(0).normal(size=(60, 2)), []
+    selection, cuts = KernelSelection(), cuts_of(np.array_split(np.arange(60), 3), 60)
+    for target in (np.sin(4 * Z[:, :1]), np.sin(4 * Z[:, 1:])):
+        selection.fit(Z, target, cuts)
+        fresh, size = selection.predict(Z[:7]), len(pickle.dumps(selection))
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                module, "expand", lambda rows, fitted: (shapes.append(rows.shape[0]), expand(rows, fitted))[1]
+            )
+            np.testing.assert_array_equal(selection.predict(Z[:7]), fresh)
+            assert set(shapes) == {7}
+            np.testing.assert_array_equal(pickle.loads(pickle.dumps(selection)).predict(Z[:7]), fresh)
+            assert 60 in shapes
+        assert len(pickle.dumps(selection)) == size
+        shapes.clear()
 
 
 def test_a_deadline_in_the_past_leaves_one_kernel_of_everything():

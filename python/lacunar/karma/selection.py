@@ -422,13 +422,25 @@ class KernelSelection(BaseEstimator):
         """Sums over the pairs of rows and others (default the rows), of one table."""
         if table == COMPLETED:
             return _of_completed(rows, rows if others is None else others, self.n_jobs)
-        if table in EXPANSIONS:
-            fitted = self.expansions_[table]
-            own_table = expand(rows.observed, fitted)
-            other_table = None if others is None else expand(others.observed, fitted)
-        else:
-            own_table, other_table = rows.observed, None if others is None else others.observed
-        return RowPairSums.between(own_table, other_table, self.n_jobs)
+        other_table = None if others is None else self._table(others, table)
+        return RowPairSums.between(self._table(rows, table), other_table, self.n_jobs)
+
+    def _table(self, rows: Rows, table: str) -> Observed:
+        """Rows of a table; those of the stored rows are expanded when they are first asked for. Neither copies nor
+        files hold them.
+        """
+        if table not in EXPANSIONS:
+            return rows.observed
+        stored = rows.observed is vars(self).get("rows_")
+        tables: dict[str, Observed] = vars(self).setdefault("_stored_tables", {}) if stored else {}
+        if table not in tables:
+            tables[table] = expand(rows.observed, self.expansions_[table])
+        return tables[table]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_stored_tables", None)
+        return state
 
     def _by_table(
         self,
@@ -574,6 +586,7 @@ class KernelSelection(BaseEstimator):
             good = [one for one in good if one.trial.error <= _CLOSE * good[0].trial.error]
         completed = any(one.trial.entry.table == COMPLETED for one in good)
         self.rows_, self.completed_ = stored.observed, stored.completed if completed else None
+        self._stored_tables: dict[str, Observed] = {}  # those of an earlier fit
         self.offset_ = data.mean()
         self.forms_ = [one.form for one in good]
         self.coef_ = np.array([one.coef for one in good]).reshape(len(good), -1, len(self.offset_))
