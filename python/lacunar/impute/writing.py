@@ -84,27 +84,29 @@ def filled_frame(frame: Any, cells: Mapping[int, tuple[Ints, Floats]], columns: 
     for j, (rows, values) in cells.items():
         if not len(rows):
             continue
-        series = _able_to_hold(table[:, j], columns[j], is_empty=len(rows) == len(table))
+        own = table[:, j]
+        series = _able_to_hold(own, columns[j], is_empty=len(rows) == len(table))
         natives = _frame_cells(series, values, columns[j])
         if is_pandas:  # in place, ten times as fast as column by column
-            _set_cells(native, j, series, rows, natives)
+            if series is not own:
+                native.isetitem(j, series.to_native())
+            _set_cells(native, j, series.to_native().dtype, rows, natives)
         else:
             new.append(_scattered(series, rows, natives).alias(names[j]))
     return native if is_pandas else (table.with_columns(*new) if new else table).to_native()
 
 
-def _set_cells(frame: Any, j: int, series: Any, rows: Ints, natives: Any) -> None:
-    if series.to_native().dtype != frame.dtypes.iloc[j]:
-        frame.isetitem(j, series.to_native())
-    if hasattr(frame.dtypes.iloc[j], "fill_value"):  # pandas' sparse columns take no cells in place
+def _set_cells(frame: Any, j: int, dtype: Any, rows: Ints, natives: Any) -> None:
+    """Write into one column of a frame of pandas; asking the frame for its types would take as long as writing."""
+    if hasattr(dtype, "fill_value"):  # pandas' sparse columns take no cells in place
         dense = frame.iloc[:, j].sparse.to_dense()
         dense.iloc[rows] = natives
-        frame.isetitem(j, dense.astype(frame.dtypes.iloc[j]))
+        frame.isetitem(j, dense.astype(dtype))
         return
-    if frame.dtypes.iloc[j].kind == "M":  # pandas 2 would take moments for nanoseconds, which lack years far from ours
+    if dtype.kind == "M":  # pandas 2 would take moments for nanoseconds, which lack years far from ours
         import pandas as pd
 
-        natives = pd.array(natives, dtype=frame.dtypes.iloc[j])
+        natives = pd.array(natives, dtype=dtype)
     frame.iloc[rows, j] = natives
 
 
