@@ -79,21 +79,23 @@ def _like(level: Any, example: Any) -> Any:
 
 def filled_frame(frame: Any, cells: Mapping[int, tuple[Ints, Floats]], columns: list[Column]) -> Any:
     table = nw.from_native(plainly_named(frame), eager_only=True)
-    is_pandas, names, new = nw.dependencies.is_pandas_dataframe(frame), table.columns, []
-    native = frame.copy() if is_pandas else None
+    names, new = table.columns, []
+    native = frame.copy() if nw.dependencies.is_pandas_dataframe(frame) else None
     for j, (rows, values) in cells.items():
         if not len(rows):
             continue
         own = table[:, j]
         series = _able_to_hold(own, columns[j], is_empty=len(rows) == len(table))
         natives = _frame_cells(series, values, columns[j])
-        if is_pandas:  # in place, ten times as fast as column by column
+        if native is not None:  # in place, ten times as fast as column by column
             if series is not own:
                 native.isetitem(j, series.to_native())
             _set_cells(native, j, series.to_native().dtype, rows, natives)
         else:
             new.append(_scattered(series, rows, natives).alias(names[j]))
-    return native if is_pandas else (table.with_columns(*new) if new else table).to_native()
+    if native is not None:
+        return native
+    return (table.with_columns(*new) if new else table).to_native()
 
 
 def _set_cells(frame: Any, j: int, dtype: Any, rows: Ints, natives: Any) -> None:

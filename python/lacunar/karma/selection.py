@@ -432,7 +432,7 @@ class KernelSelection(BaseEstimator):
         if table not in EXPANSIONS:
             return rows.observed
         stored = rows.observed is vars(self).get("rows_")
-        tables: dict[str, Observed] = vars(self).setdefault("_stored_tables", {}) if stored else {}
+        tables: dict[str, Observed] = self.__dict__.setdefault("_stored_tables", {}) if stored else {}
         if table not in tables:
             tables[table] = expand(rows.observed, self.expansions_[table])
         return tables[table]
