@@ -8,6 +8,7 @@ from bench.hot import case
 from bench.hot.data import low_rank
 from bench.hot.tables import scratch
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
+from lacunar.impute import MultipleImputer
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import LacunarRegressor
@@ -171,6 +172,18 @@ def imputer(n, d):
         assert np.mean((filled - whole) ** 2) < 0.05 * np.mean(whole**2)
 
     return lambda: LowRankImputer(random_state=0).fit_transform(rows), check
+
+
+@fits("fit and draws, MultipleImputer", small={"n": 200, "d": 5}, large={"n": 2000, "d": 20})
+def draws(n, d):
+    rows, _, codes, basis = low_rank(n, d, 3, d - 1, dtype=np.float64)
+    table, whole = rows.to_dense(), codes @ basis.T
+
+    def check(tables):
+        error = np.mean([(filled - whole)[np.isnan(table)] ** 2 for filled in tables])
+        assert error < 1.5 * np.var(whole), error
+
+    return lambda: list(MultipleImputer(2, sweeps=5, random_state=0).fit(table).draws()), check
 
 
 @fits("model saved and loaded", small={"n": 200}, large={"n": 3000})

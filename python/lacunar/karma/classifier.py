@@ -165,8 +165,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict_proba(
     ...     [[np.nan, 3.0], [-2.0, np.nan]]
     ... ).round(1)
-    array([[0., 1.],
-           [1., 0.]])
+    array([[0.1, 0.9],
+           [1. , 0. ]])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
