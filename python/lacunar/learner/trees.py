@@ -21,7 +21,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
-from lacunar._cuts import in_order
+from lacunar._cuts import Cut, in_order
 from lacunar._symmetric import SymmetricBoosting
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar._trees import Boosting, Forest, Trees, levels_of, on_grid
@@ -54,12 +54,13 @@ _CLOSE = 1.05  # times the least loss on the first fold, up to which a size is g
 # Of boosting on large tables: leaves of a tree, rows of a leaf, iterations at most, and summed over many classes.
 _LARGE_LEAVES, _LEAST_LEAF_SHARE, _LEAST_LEAF = 31, 1e-3, (20, 100)
 _LARGE_TREES, _LARGE_TREES_OF_CLASSES = 700, 2100
-_LARGE_PATIENCE = 100  # after 15 it would often stop too early
+_LARGE_PATIENCE = 50  # after 15 it would often stop too early, and 100 find no less loss
 # Latent coordinates are columns of boosting where they lower the loss of a pilot to this share of it: .7 to .85 in tables of low
 # rank, .99 to 1 where columns are independent.
 _PILOT_OF_LATENT, _PILOT_LATENT_TREES, _WORTH_OF_LATENT = 40_000, 60, 0.95
+_WORTH_OF_HALF = 0.97  # the same of a pilot of half the rows and trees, which tell less
 _AS_GOOD = 1.005  # times the loss with the columns too, up to which they are read alone
-_PILOT_LATENT_SHARE = 0.04  # of a time limit, for each pilot
+_PILOT_LATENT_SHARE = 0.03  # of a time limit, for each pilot
 # Under a time limit:
 _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
 _PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 5, 15  # the same of boosting
@@ -259,7 +260,7 @@ class Grown:
     def grow(self, until: float, n_jobs: int | None) -> None:
         """Grow all folds to the iterations wished for the first one, and on until the summed loss rises or time runs out."""
         done, patience = 0, self.folds[0].patience // 2
-        stage = max(len(self.folds[0].losses), int(self._further * (self.folds[0].losses.argmin() + 1)))
+        stage = max(len(self.folds[0].losses), int(self._enough * (self.folds[0].losses.argmin() + 1)))
         at_once = min(thread_count(n_jobs), len(self.folds))
         while done < self.wished:
             stage = self._stage(stage, done, at_once, until)
@@ -398,31 +399,40 @@ def _columns_of_rows(training: TrainingSet, rows: Ints) -> Floats:
 def worth_reading(training: TrainingSet) -> Reads:
     """What trees do best to read of a large table: its columns, latent coordinates beside them, or these alone, by a few trees on some rows.
 
-    Where these alone are as good they take far less time.
+    Where these alone are as good they take far less time. Half of the rows and trees tell first where coordinates do not help.
     """
+    train, _ = training.cuts[0]
+    if training.labels is not None and not np.ptp(training.labels[train]):
+        return "columns"
+    for share, worth in ((0.5, _WORTH_OF_HALF), (1.0, _WORTH_OF_LATENT)):
+        part, cut = _pilot_rows(training, int(share * _PILOT_OF_LATENT))
+        trees = int(share * _PILOT_LATENT_TREES)
+        loss = {reads: _pilot_loss(replace(part, reads=reads), cut, trees) for reads in ("columns", "both")}
+        if loss["both"] >= worth * loss["columns"]:
+            return "columns"
+    return "latent" if _pilot_loss(replace(part, reads="latent"), cut, trees) <= _AS_GOOD * loss["both"] else "both"
+
+
+def _pilot_rows(training: TrainingSet, most: int) -> tuple[TrainingSet, Cut]:
+    """Of the first cut at most so many rows that it learns from, and those that it tests, with latent coordinates; and their places."""
     assert training.posterior is not None
     train, test = training.cuts[0]
-    labels = None if training.labels is None else training.labels[train]
-    if labels is not None and not np.ptp(labels):
-        return "columns"
-    if len(train) > _PILOT_OF_LATENT:
-        train = train[drawn(labels, len(train), _PILOT_OF_LATENT / len(train), 1, training.seed)]
+    if len(train) > most:
+        labels = None if training.labels is None else training.labels[train]
+        train = train[drawn(labels, len(train), most / len(train), 1, training.seed)]
     some = np.union1d(train, test)
-    part, cut = training.take(some), (np.searchsorted(some, train), np.searchsorted(some, test))
+    part = training.take(some)
     part = replace(part, view=part.view.with_latent(training.posterior))
-    loss = {reads: _pilot_loss(replace(part, reads=reads), cut) for reads in ("columns", "both")}
-    if loss["both"] >= _WORTH_OF_LATENT * loss["columns"]:
-        return "columns"
-    return "latent" if _pilot_loss(replace(part, reads="latent"), cut) <= _AS_GOOD * loss["both"] else "both"
+    return part, (np.searchsorted(some, train), np.searchsorted(some, test))
 
 
-def _pilot_loss(training: TrainingSet, cut: tuple[Ints, Ints]) -> float:
+def _pilot_loss(training: TrainingSet, cut: Cut, n_trees: int) -> float:
     """The loss of a few trees on the rows of a cut that they did not learn from, summed over targets."""
     until = perf_counter() + _PILOT_LATENT_SHARE * training.left() if training.hurried else np.inf
     targets = [training.labels] if training.labels is not None else list(training.Y.T)
     pilots = [FoldModel(training, y, *cut, _LARGE_LEAVES) for y in targets]
     for pilot in pilots:
-        pilot.wished = _PILOT_LATENT_TREES
+        pilot.wished = n_trees
         pilot.grow_while_it_helps(until, 1)
     return sum(float(pilot.losses.min()) for pilot in pilots)
 
