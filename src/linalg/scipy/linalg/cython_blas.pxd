@@ -3,3 +3,6 @@
 ctypedef double d
 
 cdef void dsymv(char *uplo, int *n, d *alpha, d *a, int *lda, d *x, int *incx, d *beta, d *y, int *incy) noexcept nogil
+cdef void dtrsv(char *uplo, char *trans, char *diag, int *n, d *a, int *lda, d *x, int *incx) noexcept nogil
+
+cdef d ddot(int *n, d *dx, int *incx, d *dy, int *incy) noexcept nogil
