@@ -61,7 +61,7 @@ def fit_line(gram: Floats, target: int, unused: Ints, n_rows: int, ridge: float,
     """
     p = len(gram)
     chi_square = rng.chisquare(max(n_rows - (p - len(unused)), 1))
-    lines = np.empty((3, p))
+    lines, unused = np.empty((3, p)), np.asarray(unused, dtype=np.intp)  # int32 on Windows before NumPy 2
     sigma = _linalg.fit_line(gram, target, unused, ridge, _TINY, chi_square, rng.standard_normal(p), lines)
     if sigma < 0:
         raise ValueError(_NO_FACTOR)

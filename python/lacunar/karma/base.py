@@ -56,7 +56,6 @@ _MANY_ROWS = 20_000  # from which on "auto" stops where rows that are held out s
 _HELD_OUT, _ENOUGH, _MOST_HELD_OUT = 0.02, 300, 20_000  # share of the rows that are left out, and their number
 _ENOUGH_TO_STOP = 2000  # of them where they say when to stop
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
-_LATER_REACH = 8.0  # standard deviations that entries count at least, where columns are of the first batch alone
 
 
 def row_weights(sample_weight: ArrayLike | None, X: Observed | Floats) -> Floats:
@@ -190,11 +189,9 @@ class KarmaBase(WholeCopies, TakesMissing):
 
         Columns that these rows never observe are ignored for ever, unless rows that come `later` may observe them.
         """
-        columns = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
-        self.mean_, self.scale_, self.observed_columns_, self.reach_ = columns
-        if later:
-            self.observed_columns_ = np.ones_like(columns.seen)
-            self.reach_ = np.maximum(columns.reach, _LATER_REACH)
+        columns = fit_columns(X, weight, standardize=self.standardize, later=later, n_jobs=self.n_jobs)
+        self.mean_, self.scale_, seen, self.reach_ = columns
+        self.observed_columns_ = np.ones_like(seen) if later else seen
         rows = scale_columns(X, self._columns(), n_jobs=self.n_jobs)
         self.kernel_ = KernelForm.fit(rows, weight=weight, constant=1.0, **self._kernel_options())
         return rows

@@ -110,7 +110,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         `fit` never observed it, or saw one value in all rows.
     reach_ : ndarray of shape (d,)
         How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
-        30 entries, any number from 30 on.
+        30 entries, counted by weight, any number from 30 on and without `standardize`.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int

@@ -83,7 +83,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     reach_ : ndarray of shape (d,)
         How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
-        30 entries, any number from 30 on.
+        30 entries, any number from 30 on and without `standardize`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
 

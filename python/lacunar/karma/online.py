@@ -376,8 +376,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         `partial_fit` all do.
     reach_ : ndarray of shape (d,)
         How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
-        30 entries, any number from 30 on; after a first `partial_fit` at least
-        8.
+        30 entries, counted by weight, any number from 30 on and without `standardize`; after a
+        first `partial_fit` at least 8, and any number in a column that had no spread.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int
@@ -665,8 +665,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         `partial_fit` all do.
     reach_ : ndarray of shape (d,)
         How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
-        30 entries, any number from 30 on; after a first `partial_fit` at least
-        8.
+        30 entries, counted by weight, any number from 30 on and without `standardize`; after a
+        first `partial_fit` at least 8, and any number in a column that had no spread.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int

@@ -27,6 +27,7 @@ _ALL = 1e-9  # of the weight of all rows: sums of weights round
 _SMALL, _LARGE = 1e-120, 1e140
 _ENTRIES = 2**18  # looked at at once by what is cheap
 _SURE = 30  # entries of a column, from which its standard deviation is sure enough to measure any entry by
+_LATER_REACH = 8.0  # standard deviations that entries count at least, where columns are of the first batch alone
 _FAR = {"float64": LARGEST, "float32": 1e30}  # what standardised entries stay below, as in the core
 
 
@@ -118,17 +119,24 @@ def _largest(X: Observed, columns: NDArray[np.bool_]) -> Floats:
     return largest
 
 
-def fit_columns(X: Observed, weight: Floats, *, standardize: bool, n_jobs: int | None = None) -> ColumnScale:
+def fit_columns(
+    X: Observed, weight: Floats, *, standardize: bool, later: bool = False, n_jobs: int | None = None
+) -> ColumnScale:
     """Weighted mean and standard deviation of each column, as `column_scale` has them.
 
-    A row of weight w counts as w equal rows. O(nnz).
+    A row of weight w counts as w equal rows. Rows that come `later` may say more than these of a column: entries reach
+    farther, and without a bound where these rows have no spread. O(nnz).
     """
     if not standardize:
         total = column_moments(X, weight, n_jobs)[0]
         return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0, np.full(X.shape[1], LARGEST))
     spread = column_spread(X, weight, n_jobs)
     columns = column_scale(spread.rows, spread.total, spread.mean, spread.deviation)
-    return columns._replace(reach=_reach_of(X, weight, spread.total))
+    reach = _reach_of(X, weight, spread.total)
+    if later:
+        constant = scales_of(spread.mean, spread.deviation)[1]
+        reach = np.where(constant, LARGEST, np.maximum(reach, _LATER_REACH))
+    return columns._replace(reach=reach)
 
 
 def _reach_of(X: Observed, weight: Floats, counts: Floats) -> Floats:

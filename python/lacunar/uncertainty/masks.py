@@ -160,7 +160,7 @@ def answers_of(answers: Any, rows: Any, what: str) -> Floats:
             f"estimator must give {what} that are finite, one for each of {len(rows)} rows; got {numbers!r:.60} of shape "
             f"{numbers.shape}. Give one that does."
         )
-    return numbers.ravel() if numbers.size == len(numbers) else numbers
+    return numbers.ravel() if what == "predictions" and numbers.size == len(numbers) else numbers
 
 
 @contextmanager

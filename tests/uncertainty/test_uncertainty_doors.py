@@ -47,6 +47,13 @@ def test_an_unknown_condition_that_is_set_after_the_fit_is_refused():
         model.predict_set(X[:1])
 
 
+@pytest.mark.filterwarnings("ignore:classes have fewer rows", "ignore:The least populated class")
+def test_folds_that_lack_a_class_have_probabilities_of_one():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = MaskConformalClassifier(HistGradientBoostingClassifier(max_iter=5)).fit(X, ["a"] * 39 + ["b"])
+    assert model.predict_set(X[:5])[:, 0].all()
+
+
 @pytest.mark.parametrize("unit", [1e307, 1e-307])
 def test_likelihood_ratios_have_any_unit(unit):
     X, y = world()
