@@ -70,7 +70,7 @@ class AlgorithmOneOf : public BoundAlgorithmOne {
     const TrainingSet<T> training = training_of(rows, scale, target, weight, curvature, order);
     if (training.outputs != layout.outputs) throw std::invalid_argument("target has another number of outputs");
     const StepRule steps = step_rule_of(rule);
-    if (steps.loss->curvature > 0 || layout.budget > 0) expect_curvature(training);
+    if (needs_curvature(steps) || layout.budget > 0) expect_curvature(training);
     expect_scales(training.scale);
     expect_size(decisions, {rows.n_rows, training.outputs}, "decisions");
     const auto factors = typed<MaybeArray>(table).held;

@@ -72,6 +72,7 @@ py::frozenset pieces_of(const PointLoss& loss) {
   py::set pieces;
   if (loss.slope != nullptr) pieces.add("slope");
   if (loss.curvature > 0) pieces.add("curvature");
+  if (loss.has_kink) pieces.add("kink");
   if (loss.has_dual) pieces.add("dual");
   if (loss.has_gram_dual) pieces.add("gram_dual");
   if (loss.has_closed_form) pieces.add("closed_form");

@@ -180,12 +180,23 @@ def test_weights_that_leave_the_finite_numbers_are_refused_at_their_row():
     X, y = table()
     weight = np.ones(120)
     weight[7] = 1e140
-    (model, _, _), (twin, _, _) = (begun(KarmaOnlineRegressor(loss="absolute")) for _ in range(2))
+    (model, X, y), (twin, _, _) = (begun(KarmaOnlineClassifier()) for _ in range(2))
     seen = model.n_rows_seen_
     with pytest.raises(DivergedError, match="at row 7 of"):
         model.partial_fit(X, y, sample_weight=weight)
     assert model.n_rows_seen_ == seen + 7
     np.testing.assert_array_equal(values(model, X), values(twin.partial_fit(X[:7], y[:7]), X))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive"])
+@pytest.mark.parametrize("gamma", [2, 2.5])
+def test_first_steps_of_a_bounded_slope_do_not_pass_their_targets(gamma, loss):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    y = 100 * (X @ np.arange(6)) + 1000
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = KarmaOnlineRegressor(gamma, loss=loss, epsilon=10.0).partial_fit(X[:200], y[:200])
+    assert model.score(X[200:], y[200:]) > 0.6
 
 
 @pytest.mark.parametrize("gamma", [2, 2.5])

@@ -23,6 +23,12 @@ def rate(loss, t, k, rho, eta, eta0):
     return min(plain, 1 / (rho + 2 * k)) if loss in ("squared", "squared_hinge") and eta != "printed" else plain
 
 
+def proximal_slope(f, y, epsilon, most):
+    """The slope of |f' - y| or its tube at f' = f - most s, where the step of slope s ends."""
+    beyond = np.sign(f - y) * max(abs(f - y) - epsilon, 0)
+    return np.clip(beyond / most, -1, 1)
+
+
 def algorithm_1(gram, y, rho, *, loss="hinge", eta="theory", eta0=0.1, weight=None):
     """Values before every step (n,), and coefficients of v_1, ..., v_(n+1) (n + 1, n), for f = gram @ alpha."""
     n = len(y)
@@ -32,7 +38,11 @@ def algorithm_1(gram, y, rho, *, loss="hinge", eta="theory", eta0=0.1, weight=No
         values[i] = gram[i] @ alpha
         step = rate(loss, t, w * gram[i, i], rho, eta, eta0)
         alpha = (1 - step * rho) * alpha
-        alpha[i] -= step * w * slope(loss, values[i], y[i])
+        s = slope(loss, values[i], y[i])
+        if eta == "theory" and loss in ("absolute", "epsilon_insensitive"):
+            tube = 0.1 if loss == "epsilon_insensitive" else 0
+            s = proximal_slope(gram[i] @ alpha, y[i], tube, step * w * gram[i, i])
+        alpha[i] -= step * w * s
         iterates.append(alpha)
     return values, np.array(iterates)
 

@@ -134,7 +134,7 @@ class AlgorithmOne<T>::Descent {
     StepClock steps(rule_, next);
     if (forgets) steps.folded();
     const double size = mass * steps.advance(curved);
-    if (!slopes(row, size, steps.late())) return false;
+    if (!slopes(row, size, curved, steps)) return false;
     if (forgets) fold(0, clock_[kReach]);
     std::copy_n(next, kStepClock, clock_);
     if (std::any_of(first_.begin(), first_.end(), [](double c) { return c != 0; })) store(row, steps.late());
@@ -142,11 +142,12 @@ class AlgorithmOne<T>::Descent {
   }
 
   // The row's coefficients; whether they are finite, and remain so in the tables.
-  bool slopes(Offset row, double size, double late) {
+  bool slopes(Offset row, double size, double curved, const StepClock& steps) {
+    const double late = steps.late();
     bool finite = true;
     for (Offset k = 0; k < training_.outputs; ++k) {
       const Offset place = row * training_.outputs + k;
-      const double slope = rule_.loss->slope(values_[place], training_.target[place], rule_.epsilon);
+      const double slope = steps.slope(values_[place], training_.target[place], curved);
       const double c = slope == 0 ? 0.0 : size * slope;
       finite = finite && std::isfinite(c) && std::isfinite(c * late) &&
                (!model_.layout_.map || model_.range_.admits(c, late));

@@ -81,7 +81,7 @@ Offset primal_descend(const FeatureMap& map, const TrainingSet<T>& training, con
     const double step = mass * steps.advance(curved), late = second == nullptr ? 0.0 : steps.late();
     bool admitted = true;
     for (Offset k = 0; k < outputs; ++k) {
-      const double slope = rule.loss->slope(f[k], training.target[row * outputs + k], rule.epsilon);
+      const double slope = steps.slope(f[k], training.target[row * outputs + k], curved);
       c[k] = slope == 0 ? 0.0 : step * slope;
       admitted = admitted && range.admits(c[k], late);
     }

@@ -1,6 +1,7 @@
 #include "lacunar/primal/step_clock.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lacunar {
 namespace {
@@ -8,6 +9,8 @@ namespace {
 constexpr double kSmallestScale = 1e-18, kLargestReach = 1e3;
 
 }  // namespace
+
+bool needs_curvature(const StepRule& rule) { return rule.loss->curvature > 0 || rule.loss->has_kink; }
 
 bool StepClock::due() const {
   const double t = clock_[kT], scale = clock_[kScale];
@@ -46,6 +49,14 @@ double StepClock::advance(double curvature) {
   late_ = clock_[kReach];
   clock_[kReach] += rule_.iterate == Iterate::weighted ? t * scale : scale;
   return step;
+}
+
+double StepClock::slope(double f, double y, double curvature) const {
+  if (!proximal()) return rule_.loss->slope(f, y, rule_.epsilon);
+  const double t = clock_[kT], off = (1 - 1 / t) * f - y;  // after v has shrunk
+  const double beyond = std::copysign(std::max(std::abs(off) - (rule_.loss->has_tube ? rule_.epsilon : 0), 0.0), off);
+  // A step of slope s moves f by -s curvature / (rho t).
+  return beyond == 0 ? 0.0 : std::clamp(beyond * rule_.rho * t / curvature, -1.0, 1.0);
 }
 
 }  // namespace lacunar

@@ -28,7 +28,7 @@ _NEEDS = {
 
 
 def has(loss: str, piece: str) -> bool:
-    """Whether a loss has a piece: one of those that solvers need, or "curvature", which caps steps."""
+    """Whether a loss has a piece: one of those that solvers need, or "curvature" or a "kink", which limit steps."""
     return piece in _HAS[loss]
 
 

@@ -116,7 +116,7 @@ class AlgorithmOne:
             *(data.indptr, data.indices, data.values, scale),
             np.ascontiguousarray(targets, dtype=np.float64),
             None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
-            self.form.diagonal(data) if self._budgeted or has(self.loss, "curvature") else None,
+            self.form.diagonal(data) if self._needs_diagonal() else None,
             np.arange(rows.shape[0]) if order is None else order,
             self._factors(data),
             self._step_rule(),
@@ -127,6 +127,10 @@ class AlgorithmOne:
         if row >= 0:
             raise diverged(row, self.eta, self.eta0, self.rho)
         return decisions
+
+    def _needs_diagonal(self) -> bool:
+        """Whether steps need k(x, x): to be limited, or to tell which rows a budget drops."""
+        return self._budgeted or has(self.loss, "curvature") or has(self.loss, "kink")
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision."""

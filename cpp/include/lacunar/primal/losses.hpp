@@ -24,7 +24,8 @@ struct PointLoss {
   double (*slope)(double f, double y, double epsilon);  // a subgradient in f; or null, where steps are not to be had
   bool is_margin = false;                               // whether y is +1 or -1 and only y f counts
   double low = 0, high = 0;
-  double curvature = 0;  // of a loss whose slope grows with f, so that a step must be capped; 0: the slope is bounded
+  double curvature = 0;   // of a loss whose slope grows with f, so that a step must be capped; 0: the slope is bounded
+  bool has_kink = false;  // whether the slope is bounded and jumps at y, or at the ends of a tube about it
   bool has_tube = false;
   bool is_logistic = false;
   // What solvers look for, beside the slope, and refuse a loss without.

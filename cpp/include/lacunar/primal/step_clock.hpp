@@ -17,6 +17,9 @@ struct StepRule {
   Iterate iterate;                                     // whose sum the second table and second coefficients are part of
 };
 
+// Whether steps need k(x, x) of the rows.
+bool needs_curvature(const StepRule& rule);
+
 // After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more
 // table: sum_t t v_(t+1) = reach first - second, and v_1 + ... + v_T = (reach - scale) first - second.
 enum ClockEntry { kT, kScale, kReach, kStepClock };
@@ -35,6 +38,10 @@ class StepClock {
   // What a row's slopes are multiplied by when they are added, after v has shrunk for its step; `curvature` is k(x, x)
   // times the row's weight.
   double advance(double curvature);
+  // The slope that a row's step takes after `advance`, for the value f before it. Of a loss with a kink it is that
+  // where the step ends (a proximal step), so that no step of length 1 / (rho t) passes the kink: the first ones are
+  // long.
+  double slope(double f, double y, double curvature) const;
 
   // What the row's share of the second sum is, per share of the first: iterates before it did not have the row.
   double late() const { return late_; }
@@ -42,6 +49,7 @@ class StepClock {
  private:
   double rate(double t, double curvature) const;
   double shrink(double t, double curvature) const { return 1 - rate(t, curvature) * rule_.rho; }
+  bool proximal() const { return rule_.loss->has_kink && rule_.kind == StepRule::Kind::theory; }
   bool capped() const { return rule_.loss->curvature > 0 && rule_.kind != StepRule::Kind::printed; }
   bool keeps_slopes() const {
     return rule_.kind == StepRule::Kind::printed || (rule_.kind == StepRule::Kind::theory && !capped());
