@@ -5,8 +5,8 @@ import signal
 import numpy as np
 import pytest
 from isa import decided_by
-from reference.online import algorithm_1, iterate_of
-from test_karma_table import FORMS, LOSSES, interrupted, problem
+from reference.online import algorithm_1
+from test_karma_table import FORMS, LOSSES, follows_the_twin, interrupted, problem
 
 from lacunar import Observed
 from lacunar.karma.solvers import OnlineModel, PrimalModel
@@ -26,38 +26,23 @@ def fitted(form, d=12, outputs=1, **options):
 @pytest.mark.parametrize("kind", ["last", "average", "weighted"])
 def test_algorithm_1_is_literal(name, kind):
     rows, y = problem()
-    form = KernelForm.fit(rows, **KERNELS[name])
-    gram = form.gram(rows)
-    values, iterates = algorithm_1(gram, y[:, 0], 0.05)
-    model = fitted(form, iterate=kind, block=50)
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-10 * np.abs(values).max())
-    expected = gram @ iterate_of(iterates, kind)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+    follows_the_twin(fitted(KernelForm.fit(rows, **KERNELS[name]), iterate=kind, block=50), rows, y)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("eta", ["theory", "constant"])
 def test_losses_and_steps_are_literal(loss, eta):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS["trace"])
-    gram, weight = form.gram(rows), np.random.default_rng(2).uniform(0.5, 2, 120)
-    options = {"loss": loss, "eta": eta, "eta0": 0.3}
-    values, iterates = algorithm_1(gram, y[:, 0], 0.05, weight=weight, **options)
+    form, weight = KernelForm.fit(rows, **FORMS["trace"]), np.random.default_rng(2).uniform(0.5, 2, 120)
     for kind in ("average", "weighted"):
-        model = fitted(form, iterate=kind, block=32, **options)
-        np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(model.decide(rows)[:, 0], gram @ iterate_of(iterates, kind), rtol=1e-7, atol=1e-9)
+        follows_the_twin(fitted(form, loss=loss, eta=eta, eta0=0.3, iterate=kind, block=32), rows, y, weight)
 
 
 @pytest.mark.parametrize("block", [1, 7, 64, 1000])
 def test_a_scale_that_leaves_the_floats_is_folded(block):
     rows, y = problem()
     form = KernelForm.fit(rows, **FORMS["trace"])
-    options = {"eta": "constant", "eta0": 0.9}
-    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 1.0, **options)
-    model = fitted(form, rho=1.0, block=block, **options)
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], form.gram(rows) @ iterate_of(iterates, "weighted"), atol=1e-10)
+    follows_the_twin(fitted(form, rho=1.0, eta="constant", eta0=0.9, block=block), rows, y)
 
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
@@ -65,14 +50,9 @@ def test_a_scale_that_leaves_the_floats_is_folded(block):
 @pytest.mark.parametrize("kind", ["last", "average", "weighted"])
 def test_a_step_that_forgets_all_before_it_is_literal(block, loss, kind):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS["trace"])
-    options = {"loss": loss, "eta": "constant", "eta0": 2.0}  # eta0 rho = 1
-    weight = np.where(np.arange(120) == 3, 0.0, 1.0)
-    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 0.5, weight=weight, **options)
-    model = fitted(form, rho=0.5, block=block, iterate=kind, **options)
-    np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-9, atol=1e-12)
-    expected = form.gram(rows) @ iterate_of(iterates, kind)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    form, weight = KernelForm.fit(rows, **FORMS["trace"]), np.where(np.arange(120) == 3, 0.0, 1.0)
+    model = fitted(form, loss=loss, rho=0.5, eta="constant", eta0=2.0, block=block, iterate=kind)  # eta0 rho = 1
+    follows_the_twin(model, rows, y, weight)
 
 
 @pytest.mark.parametrize("eta", ["theory", "constant"])
@@ -168,12 +148,8 @@ def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
     rows = Observed.vstack([Observed.from_dense(np.full((1, 12), np.nan)), rows])  # k(x, x) = 0 without a constant
     y = np.vstack([[[1.0]], y])
     form = KernelForm.fit(rows, **FORMS["bare"])
-    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 0.05, loss=loss)
     for kind in ("last", "average", "weighted"):
-        model = fitted(form, loss=loss, iterate=kind, block=7)
-        np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-10)
-        expected = form.gram(rows) @ iterate_of(iterates, kind)
-        np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+        follows_the_twin(fitted(form, loss=loss, iterate=kind, block=7), rows, y)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer that sends signals")

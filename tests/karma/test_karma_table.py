@@ -40,6 +40,17 @@ def fitted(form, d=12, outputs=1, **options):
     return PrimalModel(form, d, outputs, **made)
 
 
+def follows_the_twin(model, rows, y, weight=None):
+    """Check the values before every step, and those of the iterate after all, against Algorithm 1 to the letter."""
+    gram = model.form.gram(rows)
+    steps = {"loss": model.loss, "eta": model.eta, "eta0": model.eta0, "weight": weight}
+    values, iterates = algorithm_1(gram, y[:, 0], model.rho, **steps)
+    made = model.partial_fit(rows, y, weight)[:, 0]
+    np.testing.assert_allclose(made, values, rtol=1e-9, atol=1e-10 * np.abs(values).max())
+    expected = gram @ iterate_of(iterates, model.iterate)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_the_features_are_those_of_the_kernel(name):
     rows, _ = problem()
@@ -137,51 +148,30 @@ def test_an_interrupted_team_has_learned_whole_rows():
 @pytest.mark.parametrize("kind", ["last", "average", "weighted"])
 def test_algorithm_1_is_literal(name, kind):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS[name])
-    gram = form.gram(rows)
-    values, iterates = algorithm_1(gram, y[:, 0], 0.05)
-    model = fitted(form, iterate=kind)
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
-    expected = gram @ iterate_of(iterates, kind)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+    follows_the_twin(fitted(KernelForm.fit(rows, **FORMS[name]), iterate=kind), rows, y)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("eta", ["theory", "constant"])
 def test_losses_and_steps_are_literal(loss, eta):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS["trace"])
-    gram, weight = form.gram(rows), np.random.default_rng(2).uniform(0.5, 2, 120)
-    options = {"loss": loss, "eta": eta, "eta0": 0.3}
-    values, iterates = algorithm_1(gram, y[:, 0], 0.05, weight=weight, **options)
+    form, weight = KernelForm.fit(rows, **FORMS["trace"]), np.random.default_rng(2).uniform(0.5, 2, 120)
     for kind in ("average", "weighted"):
-        model = fitted(form, iterate=kind, **options)
-        np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-8, atol=1e-10)
-        expected = gram @ iterate_of(iterates, kind)
-        np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-7, atol=1e-9)
+        follows_the_twin(fitted(form, loss=loss, eta=eta, eta0=0.3, iterate=kind), rows, y, weight)
 
 
 def test_a_scale_that_leaves_the_floats_is_folded():
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS["trace"])
-    options = {"eta": "constant", "eta0": 0.9}
-    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 1.0, **options)
-    model = fitted(form, rho=1.0, **options)
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), rho=1.0, eta="constant", eta0=0.9)
+    follows_the_twin(model, rows, y)
     assert 1e-18 <= model.clock[1] <= 1
-    np.testing.assert_allclose(model.decide(rows)[:, 0], form.gram(rows) @ iterate_of(iterates, "weighted"), atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["last", "average", "weighted"])
 def test_a_step_that_forgets_all_before_it_is_literal(kind):
     rows, y = problem()
     form = KernelForm.fit(rows, **FORMS["trace"])
-    options = {"eta": "constant", "eta0": 2.0, "iterate": kind}  # eta0 rho = 1
-    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 0.5, eta="constant", eta0=2.0)
-    model = fitted(form, rho=0.5, **options)
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
-    expected = form.gram(rows) @ iterate_of(iterates, kind)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    follows_the_twin(fitted(form, rho=0.5, eta="constant", eta0=2.0, iterate=kind), rows, y)  # eta0 rho = 1
 
 
 @pytest.mark.parametrize("name", ["paper", "indicators", "three"])

@@ -4,8 +4,7 @@ import signal
 
 import numpy as np
 import pytest
-from reference.online import algorithm_1, iterate_of
-from test_karma_table import FORMS, LOSSES, fitted, interrupted, problem
+from test_karma_table import FORMS, LOSSES, fitted, follows_the_twin, interrupted, problem
 
 from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.karma.solvers import PrimalModel, average_states
@@ -26,28 +25,18 @@ def small_blocks_and_caches(monkeypatch):
 @pytest.mark.parametrize("kind", ["last", "average", "weighted"])
 def test_algorithm_1_is_literal(name, kind):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS[name])
-    gram = form.gram(rows)
-    values, iterates = algorithm_1(gram, y[:, 0], 0.05)
-    model = fitted(form, iterate=kind)
+    model = fitted(KernelForm.fit(rows, **FORMS[name]), iterate=kind)
     assert model.wide
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
+    follows_the_twin(model, rows, y)
     assert len(model.state()["pending_first"]) > 0  # 120 rows leave some behind
-    expected = gram @ iterate_of(iterates, kind)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("eta", ["theory", "constant"])
 def test_losses_and_steps_are_literal(loss, eta):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS["trace"])
-    gram, weight = form.gram(rows), np.random.default_rng(2).uniform(0.5, 2, 120)
-    options = {"loss": loss, "eta": eta, "eta0": 0.3}
-    values, iterates = algorithm_1(gram, y[:, 0], 0.05, weight=weight, **options)
-    model = fitted(form, **options)
-    np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], gram @ iterate_of(iterates, "weighted"), rtol=1e-7, atol=1e-9)
+    form, weight = KernelForm.fit(rows, **FORMS["trace"]), np.random.default_rng(2).uniform(0.5, 2, 120)
+    follows_the_twin(fitted(form, loss=loss, eta=eta, eta0=0.3), rows, y, weight)
 
 
 @pytest.mark.parametrize(("eta0", "rho"), [(0.9, 1.0), (2.0, 0.5)])  # the scale leaves the floats; every step forgets
@@ -55,12 +44,7 @@ def test_losses_and_steps_are_literal(loss, eta):
 def test_folds_are_literal(eta0, rho, kind):
     rows, y = problem()
     form = KernelForm.fit(rows, **FORMS["trace"])
-    options = {"eta": "constant", "eta0": eta0}
-    values, iterates = algorithm_1(form.gram(rows), y[:, 0], rho, **options)
-    model = fitted(form, rho=rho, iterate=kind, **options)
-    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
-    expected = form.gram(rows) @ iterate_of(iterates, kind)
-    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-9, atol=1e-10)
+    follows_the_twin(fitted(form, rho=rho, eta="constant", eta0=eta0, iterate=kind), rows, y)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
