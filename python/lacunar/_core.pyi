@@ -101,6 +101,8 @@ def column_gram_product(
 def row_product(a: _Float, b: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]: ...
 def draw_nearest(
     ascending: NDArray[np.float64],
+    order: NDArray[np.int64],
+    sample: NDArray[np.int64],
     targets: NDArray[np.float64],
     uniform: NDArray[np.float64],
     k: int,

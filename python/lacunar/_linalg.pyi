@@ -24,3 +24,11 @@ def fit_line(
     normal: NDArray[np.float64],
     lines: NDArray[np.float64],
 ) -> float: ...
+def gram_without(rows: NDArray[np.float64], gram: NDArray[np.float64], remaining: NDArray[np.float64]) -> None: ...
+def fits_at(
+    X: NDArray[np.float64],
+    coef: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    of_all: NDArray[np.float64],
+    fits: NDArray[np.float64],
+) -> None: ...

@@ -5,7 +5,7 @@ from threading import get_ident as _get_ident, main_thread as _main_thread
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport sqrt
 
-from scipy.linalg.cython_blas cimport ddot, dsymv, dtrsv
+from scipy.linalg.cython_blas cimport ddot, dgemv, dsymv, dsyrk, dtrsv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 ctypedef int blas_int  # SciPy's: int in its own declarations

@@ -68,3 +68,26 @@ def fit_line(double[:, ::1] gram, Py_ssize_t target, const Py_ssize_t[::1] unuse
             for k in range(unused.shape[0]):
                 drawn[unused[k]] = 0.0
     return sigma
+
+
+def gram_without(const double[:, ::1] rows, const double[:, ::1] gram, double[:, ::1] remaining):
+    """The Gram matrix of a design without some of its rows (m, p): `gram` (p, p) is that of all, `remaining` (p, p) receives it."""
+    cdef blas_int p = blas_size(rows.shape[1]), m = blas_size(rows.shape[0])
+    cdef Py_ssize_t i, j
+    cdef double one = 1.0, nothing = 0.0
+    with nogil:
+        dsyrk(b"L", b"N", &p, &m, &one, <double*>&rows[0, 0], &p, &nothing, &remaining[0, 0], &p)
+        for i in range(p):
+            for j in range(i, p):
+                remaining[i, j] = remaining[j, i] = gram[i, j] - remaining[i, j]
+
+
+def fits_at(const double[:, ::1] X, const double[::1] coef, const Py_ssize_t[::1] rows, double[::1] of_all, double[::1] fits):
+    """Values (m,) of a line at some rows (m,) of a design X (n, p); of_all (n,) is work space."""
+    cdef blas_int n = blas_size(X.shape[0]), p = blas_size(X.shape[1]), step = 1
+    cdef double one = 1.0, nothing = 0.0
+    cdef Py_ssize_t i
+    with nogil:
+        dgemv(b"T", &p, &n, &one, <double*>&X[0, 0], &p, <double*>&coef[0], &step, &nothing, &of_all[0], &step)
+        for i in range(rows.shape[0]):
+            fits[i] = of_all[rows[i]]

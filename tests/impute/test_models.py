@@ -11,7 +11,7 @@ from reference.imputing import (
     place_of_few,
 )
 
-from lacunar import _core
+from lacunar import _core, _linalg
 from lacunar._random import generator
 from lacunar.impute import models
 from lacunar.impute.chained import Chain, choose_predictors
@@ -51,6 +51,17 @@ def test_a_line_of_repeated_columns_is_finite():
         models.fit_line(-np.eye(3), 2, np.array([2]), 60, 0.0, generator(0))
 
 
+@pytest.mark.parametrize("n_missing", [0, 1, 25])
+def test_sums_and_fits_of_observed_rows_are_those_of_a_table_without_the_others(n_missing):
+    X, rng = design()
+    missing, observed = np.split(rng.permutation(60), [n_missing])
+    remaining, fits, coef = np.empty((4, 4)), np.empty(60 - n_missing), rng.normal(size=4)
+    _linalg.gram_without(X[missing], X.T @ X, remaining)
+    np.testing.assert_allclose(remaining, X[observed].T @ X[observed], atol=1e-12)
+    _linalg.fits_at(X, coef, observed, np.empty(60), fits)
+    np.testing.assert_allclose(fits, X[observed] @ coef, atol=1e-14)
+
+
 @pytest.mark.parametrize("n", [1, 3, 5, 40])
 def test_donors_are_the_nearest(n):
     rng = np.random.default_rng(n)
@@ -64,16 +75,33 @@ def test_donors_are_the_nearest(n):
 def test_places_are_those_of_the_slow_twin(n, k):
     rng = np.random.default_rng(n)
     ascending, targets, uniform = np.sort(rng.normal(size=n)), 2 * rng.normal(size=200), rng.random(200)
-    places, is_far = _core.draw_nearest(ascending, targets, uniform, k, 0.1)
+    order, everyone = rng.permutation(n), np.empty(0, dtype=np.int64)
+    picks, is_far = _core.draw_nearest(ascending, order, everyone, targets, uniform, k, 0.1)
     expected = [place_of_few(ascending, *pair, k, 0.1) for pair in zip(targets, uniform, strict=True)]
-    assert list(zip(places.tolist(), is_far.tolist(), strict=True)) == expected
+    assert list(zip(picks.tolist(), is_far.tolist(), strict=True)) == [(order[j], far) for j, far in expected]
+
+
+def test_places_in_a_sample_are_those_among_its_sorted_values():
+    rng = np.random.default_rng(0)
+    ascending, targets, uniform = np.sort(rng.normal(size=50)), 2 * rng.normal(size=200), rng.random(200)
+    order, sample = rng.permutation(50), rng.integers(50, size=80)
+    picks, is_far = _core.draw_nearest(ascending, order, sample, targets, uniform, 5, 0.1)
+    places = np.sort(np.argsort(order)[sample])
+    everyone = np.empty(0, dtype=np.int64)
+    expected = _core.draw_nearest(ascending[places], order[places], everyone, targets, uniform, 5, 0.1)
+    np.testing.assert_array_equal([picks, is_far], expected)
 
 
 def test_places_need_as_many_values():
-    values = np.zeros(3)
+    values, order, everyone = np.zeros(3), np.arange(3), np.empty(0, dtype=np.int64)
     for k, uniform in ((0, values), (4, values), (2, np.zeros(2))):
         with pytest.raises(ValueError, match=r"k must be|uniform has"):
-            _core.draw_nearest(values, values, uniform, k, 0.1)
+            _core.draw_nearest(values, order, everyone, values, uniform, k, 0.1)
+    for sample in ([0, 3], [-1, 0]):
+        with pytest.raises(ValueError, match="sample must hold"):
+            _core.draw_nearest(values, order, np.array(sample), values, values, 2, 0.1)
+    with pytest.raises(ValueError, match="order"):
+        _core.draw_nearest(values, order[:2], everyone, values, values, 2, 0.1)
 
 
 def test_far_donors_give_way_to_the_nearest():

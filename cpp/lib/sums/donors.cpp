@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace lacunar {
 namespace {
@@ -33,15 +34,32 @@ Offset draw_within(const double* ascending, Offset first, Offset k, double targe
 
 }  // namespace
 
-void draw_nearest(const double* ascending, Offset n, const double* targets, const double* uniform, Offset m, Offset k,
-                  double reach, Offset* places, unsigned char* far) {
-  for (Offset j = 0; j < m; ++j) places[j] = first_of_nearest(ascending, n, k, 2 * targets[j]);
+void draw_nearest(const Donors& donors, const double* targets, const double* uniform, Offset m, Offset k, double reach,
+                  Offset* picks, unsigned char* far) {
+  const double* const ascending = donors.ascending;
+  for (Offset j = 0; j < m; ++j) picks[j] = first_of_nearest(ascending, donors.n, k, 2 * targets[j]);
   for (Offset j = 0; j < m; ++j) {
-    const Offset first = places[j];
+    const Offset first = picks[j];
     far[j] = std::max(targets[j] - ascending[first], ascending[first + k - 1] - targets[j]) > reach;
-    places[j] = far[j] ? draw_within(ascending, first, k, targets[j], reach, uniform[j])
-                       : first + static_cast<Offset>(uniform[j] * static_cast<double>(k));
+    const Offset place = far[j] ? draw_within(ascending, first, k, targets[j], reach, uniform[j])
+                                : first + static_cast<Offset>(uniform[j] * static_cast<double>(k));
+    picks[j] = donors.order[place];
   }
+}
+
+void draw_nearest_of_sample(const Donors& donors, const Offset* sample, Offset size, const double* targets,
+                            const double* uniform, Offset m, Offset k, double reach, Offset* picks, unsigned char* far) {
+  std::vector<Offset> times(static_cast<std::size_t>(donors.n)), order;
+  for (Offset i = 0; i < size; ++i) ++times[static_cast<std::size_t>(sample[i])];
+  std::vector<double> ascending;
+  ascending.reserve(static_cast<std::size_t>(size));
+  order.reserve(static_cast<std::size_t>(size));
+  for (Offset i = 0; i < donors.n; ++i) {
+    const std::size_t repeats = static_cast<std::size_t>(times[static_cast<std::size_t>(donors.order[i])]);
+    ascending.insert(ascending.end(), repeats, donors.ascending[i]);
+    order.insert(order.end(), repeats, donors.order[i]);
+  }
+  draw_nearest({ascending.data(), order.data(), size}, targets, uniform, m, k, reach, picks, far);
 }
 
 }  // namespace lacunar

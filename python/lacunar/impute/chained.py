@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from lacunar import _linalg
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.impute.analyses import Regression
 from lacunar.impute.formulas import Formula
@@ -96,7 +98,7 @@ class Plan:
     weight: Floats | None = None
     regression: Regression | None = None  # that draws agree with
 
-    @property
+    @cached_property
     def order(self) -> list[Target]:
         """Columns with missing entries, the most complete first."""
         return sorted((t for t in self.targets if len(t.missing)), key=lambda t: len(t.missing))
@@ -149,6 +151,7 @@ class Chain:
         """`observed` (n, width) is the design, whatever it holds where entries are missing: that is drawn from those observed."""
         self.plan, self.rng = plan, rng
         self.X = observed.copy()
+        self._rows_of = np.empty_like(self.X)  # of observed rows, used again: new memory costs more than to fill it
         self.values: dict[int, Floats] = {}  # missing entries of each column
         self._entries: dict[int, Floats] = {}  # the same as columns of the design
         # Completed columns, in their own units.
@@ -202,6 +205,14 @@ class Chain:
             self._sums = self._product(self.X, self.X, None)
         return self._sums
 
+    def _gram_without(self, without: Floats, missing: Ints) -> Floats:
+        """The Gram matrix without some rows (m, width) of the design."""
+        if self.plan.weight is not None:
+            return self._gram() - self._product(without, without, missing)
+        remaining = np.empty((self.plan.width, self.plan.width))
+        _linalg.gram_without(without, self._gram(), remaining)
+        return remaining
+
     def _product(self, A: Floats, B: Floats, rows: Ints | None) -> Floats:
         if self.plan.weight is None:
             return A.T @ B
@@ -232,7 +243,7 @@ class Chain:
 
     def _rows(self, target: Target) -> Floats:
         """The design of the rows where a column is observed: the columns that it uses, or all with 0 in the few others."""
-        rows: Floats = self.X.take(target.observed, axis=0)
+        rows = self.X.take(target.observed, axis=0, out=self._rows_of[: len(target.observed)], mode="clip")
         if target.is_chosen:
             return np.asarray(rows.take(target.used, axis=1))
         rows[:, target.unused] = 0.0
@@ -257,12 +268,13 @@ class Chain:
             both = self._spread(target, np.vstack([line.coef[:-1], line.drawn[:-1]]))
             coef, drawn = both[:1].ravel(), both[1:].ravel()
         else:
-            gram = self._gram() - self._product(without, without, target.missing)
+            gram = self._gram_without(without, target.missing)
             line = fit_line(gram, at, target.unused, len(target.observed), plan.ridge, self.rng)
             coef, drawn = line.coef, line.drawn
         parameters = {"drawn": drawn[None], "sigma": np.array([line.sigma])}
         if target.method == "pmm":
-            parameters["fits"] = (self.X @ coef).take(target.observed)
+            parameters["fits"] = fits = np.empty(len(target.observed))
+            _linalg.fits_at(self.X, coef, target.observed, np.empty(plan.n_rows), fits)
             parameters["values"] = target.values
         return parameters
 

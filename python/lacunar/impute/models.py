@@ -17,12 +17,13 @@ _INTERCEPT_PRIOR = 1e-4
 _FAR = 0.5  # root mean square change of the linear predictor beyond which second derivatives are taken anew
 _LONGEST = 4.0  # change of a linear predictor in one step
 _MOST_STEPS = 25
-_CLOSE = 0.01  # of a step's gain for each parameter: a tenth of a posterior standard deviation
+_CLOSE = 0.1  # of a step's gain for each parameter: what the step leaves is a tenth of a posterior standard deviation or less
 _CHEAP = 2e6  # operations of second derivatives that are taken in every sweep
 _OLDEST = 5  # sweeps after which dearer ones are
 _SKETCH = 2000  # rows that give second derivatives on the way to the mode
 REACH = 0.2  # standard deviations of the residuals, within which donors of matching lie
 _TINY = 1e-12
+_ALL = np.empty(0, dtype=np.int64)  # of the donors, rather than a sample
 _NO_FACTOR = "X must hold numbers of moderate size; sums of their squares are not finite. Use other units."
 
 
@@ -75,19 +76,17 @@ def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.
     they are: these targets draw from a bootstrap of the positions, and only from those within `reach`, or the nearest.
     Equal fits are in random order, not in that of rows, so that none is preferred. O((n + m k) log n).
     """
-    k, order = min(k, len(fits)), np.argsort(fits)
+    k, order = min(k, len(fits)), fits.argsort()
     ascending = fits[order]
     if (ascending[1:] == ascending[:-1]).any():
         order = rng.permutation(len(fits))
         order = order[np.argsort(fits[order], kind="stable")]
-    places, is_far = _core.draw_nearest(ascending, targets, rng.random(len(targets)), k, reach)
-    picks, far = order[places], is_far.nonzero()[0]
+    picks, is_far = _core.draw_nearest(ascending, order, _ALL, targets, rng.random(len(targets)), k, reach)
+    far = is_far.nonzero()[0]
     if far.size:
-        times = np.bincount(rng.integers(len(fits), size=len(fits)), minlength=len(fits))
-        again = np.repeat(order, times[order])
-        places, _ = _core.draw_nearest(fits[again], targets[far], rng.random(len(far)), k, reach)
-        picks[far] = again[places]
-    return np.asarray(picks)
+        sample, uniform = rng.integers(len(fits), size=len(fits)), rng.random(len(far))
+        picks[far] = _core.draw_nearest(ascending, order, sample, targets[far], uniform, k, reach)[0]
+    return picks
 
 
 # -- levels -------------------------------------------------------------------------------------------------------------------
@@ -176,11 +175,12 @@ def _curvature(X: Floats, chances: Floats, weight: Floats | None, prior: Floats,
     """
     k, p = prior.shape
     X, chances, weight = X[::every].astype(np.float32), chances[:, ::every], None if weight is None else weight[::every]
-    hessian = np.empty((k, p, k, p))
+    hessian, scaled = np.empty((k, p, k, p)), np.empty_like(X)
     for a in range(k):
         for b in range(a + 1):
             share = chances[a] * (1 - chances[a]) if a == b else chances[a] * chances[b]
-            scaled = X * np.sqrt(share if weight is None else share * weight).astype(np.float32)[:, None]
+            share = np.sqrt(share if weight is None else share * weight).astype(np.float32)
+            np.multiply(X, share[:, None], out=scaled)
             block = every * (scaled.T @ scaled).astype(np.float64)
             hessian[a, :, b] = hessian[b, :, a] = block if a == b else -block
     whole = hessian.reshape(k * p, k * p)

@@ -6,3 +6,7 @@ cdef void dsymv(char *uplo, int *n, d *alpha, d *a, int *lda, d *x, int *incx, d
 cdef void dtrsv(char *uplo, char *trans, char *diag, int *n, d *a, int *lda, d *x, int *incx) noexcept nogil
 
 cdef d ddot(int *n, d *dx, int *incx, d *dy, int *incy) noexcept nogil
+
+cdef void dgemv(char *trans, int *m, int *n, d *alpha, d *a, int *lda, d *x, int *incx, d *beta, d *y, int *incy) noexcept nogil
+
+cdef void dsyrk(char *uplo, char *trans, int *n, int *k, d *alpha, d *a, int *lda, d *beta, d *c, int *ldc) noexcept nogil
