@@ -5,7 +5,7 @@ import pytest
 from tests.reference import imputing as slow
 
 from lacunar._random import generator
-from lacunar.impute import CoxAnalysis, LinearAnalysis, LogisticAnalysis, MultipleImputer, pool
+from lacunar.impute import CoxAnalysis, LinearAnalysis, LogisticAnalysis, MultipleImputer, multiple, pool
 from lacunar.impute.analyses import CoxRegression, LinearRegression, LogisticRegression
 from lacunar.persistence import load_model, save_model
 
@@ -147,7 +147,8 @@ def test_days_stay_days():
     assert (table["day"] == table["day"].dt.normalize()).all()
 
 
-def test_the_same_draws_by_every_door(tmp_path):
+def test_the_same_draws_by_every_door(tmp_path, monkeypatch):
+    monkeypatch.setattr(multiple, "_LEAST_SHARED", 0)
     frame = squares(100)
     analysis = LinearAnalysis("y", ["x", "x ** 2", "z"])
     imputer = MultipleImputer(3, sweeps=2, analysis=analysis).fit(frame)

@@ -2,12 +2,13 @@
 
 import datetime
 import pickle
+import threading
 import warnings
 
 import numpy as np
 import pytest
 
-from lacunar.impute import MultipleImputer
+from lacunar.impute import MultipleImputer, multiple
 from lacunar.persistence import load_model, save_model
 
 pd = pytest.importorskip("pandas")
@@ -133,11 +134,25 @@ def test_arrays_keep_their_type(X):
         assert not any(cell is None or cell != cell or cell == "" for cell in table.ravel().tolist())
 
 
-def test_the_draws_are_the_same_however_they_are_made(fitted, tmp_path):
+def test_small_tables_take_one_thread(monkeypatch):
+    """Two threads took twice as long as one for a table of 2,000 x 20: they wait for the interpreter."""
+    threads, X = set(), np.random.default_rng(0).normal(size=(1000, 20))
+    X[::3, ::2] = np.nan
+    run = multiple.run_chain
+    monkeypatch.setattr(multiple, "run_chain", lambda *args: threads.add(threading.get_ident()) or run(*args))
+    MultipleImputer(4, sweeps=1, n_jobs=2).fit(X)
+    assert threads == {threading.get_ident()}
+    monkeypatch.setattr(multiple, "_LEAST_SHARED", 21_000)
+    MultipleImputer(4, sweeps=1, n_jobs=2).fit(X)
+    assert len(threads) > 1
+
+
+def test_the_draws_are_the_same_however_they_are_made(fitted, tmp_path, monkeypatch):
     frame, imputer = fitted
     known = list(imputer.draws())
     same(known, imputer.draws(frame.copy()))
     same(known, pickle.loads(pickle.dumps(imputer)).draws())
+    monkeypatch.setattr(multiple, "_LEAST_SHARED", 0)
     more = MultipleImputer(5, sweeps=3, random_state=0, n_jobs=2).fit(frame)
     same(known, list(more.draws())[:3])
     save_model(imputer, tmp_path / "m.lacunar")

@@ -41,6 +41,7 @@ from lacunar.observed.cells import cut, listed
 from lacunar.observed.door import check_numbers, check_sum_of_weights
 from lacunar.observed.rules import Anything, Array, Instance, Items, Optional, Rule, Word, floats, whole
 
+_LEAST_SHARED = 100_000  # entries of the design: threads of smaller ones mostly wait for the interpreter
 _CORRELATED = 4.0  # times the variance between chains of independent sweeps: what sweeps have that keep 0.8 of the last
 _SURE = 0.999
 _EXACT = 1e-10  # variance of a combination of standardised columns that is an identity
@@ -93,7 +94,7 @@ class MultipleImputer(AnyTable, BaseEstimator):
         squares and hazards included, which chained equations alone only come near to. Numbers are
         then drawn by "norm", and rows that `fit` never saw cannot be drawn.
     n_jobs : int, default=None
-        Chains at once. The draws are the same for any number.
+        Chains at once; small tables take one. The draws are the same for any number.
     random_state : int, RandomState or None, default=None
         Seed of the draws. None is a fixed one.
     verbose : int, default=0
@@ -285,7 +286,7 @@ class MultipleImputer(AnyTable, BaseEstimator):
         return build_plan(self.columns_, self.learned_, values, wishes, weight, ridge=ridge, n_donors=n_donors)
 
     def _run(self, plan: Plan, observed: Floats) -> list[Draw]:
-        jobs = min(thread_count(self.n_jobs), self.n_imputations)
+        jobs = min(thread_count(self.n_jobs), self.n_imputations) if observed.size >= _LEAST_SHARED else 1
         tasks = (delayed(self._chain)(plan, observed, k) for k in range(self.n_imputations))
         return list(Parallel(n_jobs=jobs, prefer="threads")(tasks))
 
