@@ -180,7 +180,7 @@ def test_weights_that_leave_the_finite_numbers_are_refused_at_their_row():
     X, y = table()
     weight = np.ones(120)
     weight[7] = 1e140
-    (model, X, y), (twin, _, _) = (begun(KarmaOnlineClassifier()) for _ in range(2))
+    (model, X, y), (twin, _, _) = (begun(KarmaOnlineClassifier(loss="logistic")) for _ in range(2))
     seen = model.n_rows_seen_
     with pytest.raises(DivergedError, match="at row 7 of"):
         model.partial_fit(X, y, sample_weight=weight)
