@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from lacunar import Observed
 from lacunar.lowrank import GaussianRegressor
-from lacunar.lowrank.gaussian import Gaussian, fit_gaussian
+from lacunar.lowrank.gaussian import Gaussian, best_shrinkage, fit_gaussian
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import missingness_report
 
@@ -100,6 +100,34 @@ def test_a_warm_start_arrives_at_once():
     assert model.n_iter_ < first / 2
     np.testing.assert_allclose(model.predict(X), cold.predict(X), atol=2e-3)
     assert GaussianRegressor(warm_start=True).fit(X, y).fit(X[:, :3], y).predict(X[:, :3]).shape == (2500,)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_columns_half_as_many_as_rows_are_not_learned_by_heart(gap):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1060, 30)), rng.normal(size=1060)
+    X[rng.random(X.shape) < gap] = np.nan
+    model = GaussianRegressor().fit(X[:60], y[:60])
+    assert model.shrinkage_ > 100
+    assert np.mean((model.predict(X[60:]) - y[60:]) ** 2) < 1.1  # 2 to 4 with a shrinkage of 0.4
+
+
+def test_shrinkage_of_many_rows_or_another_fit_is_not_chosen_again():
+    X, y = world(n=200)
+    assert GaussianRegressor().fit(X, y).shrinkage_ == 0.4  # more than 30 rows a column
+    assert GaussianRegressor(shrinkage=3.0).fit(X, y).shrinkage_ == 3.0
+    few = GaussianRegressor(warm_start=True).fit(X[:50], np.random.default_rng(0).normal(size=50))
+    assert few.shrinkage_ > 0.4
+    assert clone(few).fit(X[:50], y[:50]).shrinkage_ < few.shrinkage_
+    assert few.fit(X[:50], y[:50]).shrinkage_ > 0.4
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0, 10.0])
+def test_the_shrinkage_is_that_of_the_literal_folds(noise):
+    X, y = world(n=30, d=4)
+    T = joint(GaussianRegressor().fit(X, y), X, y + noise * np.random.default_rng(0).normal(size=30))
+    shrinkages = [409.6, 102.4, 25.6, 6.4, 1.6, 0.4]
+    assert best_shrinkage(T, 1) == slow.best_shrinkage(T, shrinkages)
 
 
 def test_low_rank_starts_warm_too():
