@@ -19,7 +19,7 @@ from lacunar.observed import Observed
 from lacunar.observed.cells import cut, label_of, listed, plain_cells
 from lacunar.observed.contract import as_array, refuse_no_table
 from lacunar.observed.names import columns_by_name
-from lacunar.observed.numbers import as_frame, is_missing
+from lacunar.observed.numbers import as_frame, is_missing, is_record_batch
 from lacunar.observed.sentinels import warn_of_sentinels
 
 MOST_LEVELS = 50  # beyond which text names rows, or is free
@@ -43,12 +43,14 @@ class Table(NamedTuple):
     levels: list[tuple[Any, ...] | None]  # of columns whose type orders them
     truths: list[bool]  # whether the type of the column is that of booleans
     n_rows: int
+    is_batch: bool  # whether it came as a record batch of Arrow, of which `native` is a table
 
     def filled(self, cells: Mapping[int, tuple[Ints, Floats]], columns: list[Column]) -> Any:
         """A copy in which columns, by their places, have these values in these rows."""
         if isinstance(self.native, np.ndarray):
             return filled_array(self.native, cells, columns)
-        return filled_frame(self.native, cells, columns)
+        frame = filled_frame(self.native, cells, columns)
+        return frame.combine_chunks().to_batches()[0] if self.is_batch else frame
 
     def columns(self, names: list[str]) -> list[Column]:
         """What the columns hold."""
@@ -125,7 +127,7 @@ def read_table(estimator: Any, X: Any, *, reset: bool) -> Table:
     cells = [column.values for column in TableEncoder._columns(estimator, named, reset=reset)]
     native = _array_of(X) if frame is None else _same_or_named(frame, named)
     levels, truths = _types_of(native, len(cells))
-    return Table(native, cells, levels, truths, len(cells[0]))
+    return Table(native, cells, levels, truths, len(cells[0]), is_record_batch(X))
 
 
 def _refuse_sparse(X: Any) -> None:

@@ -144,12 +144,19 @@ def _refuse_first(cells: NDArray[np.object_], place: Place) -> NoReturn:
 
 def as_frame(X: Any) -> Any:
     """X as a frame of the user's own library, a record batch as a table; None where X is no frame in memory."""
-    pa = nw.dependencies.get_pyarrow()
-    if pa is not None and isinstance(X, pa.RecordBatch):
+    if is_record_batch(X):
+        import pyarrow as pa
+
         return pa.Table.from_batches([X])
     if hasattr(X, "_compliant_frame") and hasattr(X, "to_native"):  # a frame of narwhals, in either of its interfaces
         X = X.to_native()
     return X if nw.dependencies.is_into_dataframe(X) else None
+
+
+def is_record_batch(X: Any) -> bool:
+    """Whether X is a record batch of Arrow, which is no frame by itself."""
+    pa = nw.dependencies.get_pyarrow()
+    return pa is not None and isinstance(X, pa.RecordBatch)
 
 
 def frame_array(frame: Any) -> NDArray[Any] | None:
