@@ -190,3 +190,10 @@ def test_a_report_reads_any_unit(unit):
         warnings.simplefilter("error")
         usual, other = missingness_report(X, y), missingness_report(X * unit, y)
     assert str(usual) == str(other)
+
+
+@pytest.mark.parametrize("wrapper", [MaskConformalClassifier, MaskConformalRegressor])
+def test_a_lazy_frame_is_refused_without_a_warning(wrapper):
+    pl = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"X\.collect\(\) in polars"):
+        wrapper().fit(pl.DataFrame({"a": [1.0, 2.0] * 20}).lazy(), [0, 1] * 20)

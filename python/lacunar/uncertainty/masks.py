@@ -25,6 +25,7 @@ from lacunar._typing import Bools, Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.columns import fit_columns, scale_columns
+from lacunar.observed.contract import refuse_no_table
 from lacunar.observed.door import TakesMissing, as_array, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.numbers import as_frame, numbers_of
@@ -39,6 +40,7 @@ def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as an array with NaN, or as a frame of pandas where columns are not numbers, or where the model inside knows
     columns by name; its width and names are checked.
     """
+    refuse_no_table(X)
     named = not reset and hasattr(estimator.estimator_, "feature_names_in_")
     came = _in_pandas(columns_by_name(estimator, X, reset=reset), always=named)
     X = _text_in_pandas(came, always=not reset and estimator.has_text_)
