@@ -426,3 +426,10 @@ def test_a_record_batch_has_the_names_of_its_columns():
     encoder = TableEncoder().fit(batch)
     np.testing.assert_array_equal(encoder.transform(batch.select(["b", "a"])), [[1.0, 0.0], [2.0, 1.0]])
     assert encoder.get_feature_names_out().tolist() == ["a", "b_v"]
+
+
+def test_numbers_with_and_without_a_unit_are_said():
+    mixed = pd.DataFrame({"rate": ["12%", "7%", 0.35, "8%"]})
+    with pytest.warns(UserWarning, match="'rate' has numbers with '%', and 1 number without"):
+        encoder = TableEncoder().fit(mixed)
+    np.testing.assert_array_equal(encoder.transform(mixed).ravel(), [12, 7, 0.35, 8])

@@ -34,6 +34,7 @@ from lacunar.observed.cells import (
     plain_cells,
     text_column,
     tidied,
+    unit_remark,
     value_in,
 )
 from lacunar.observed.contract import check_two_dimensional
@@ -103,6 +104,7 @@ class Remarks:
     words: dict[Any, _OddCells] = field(default_factory=dict)  # by column, cells that are no number or date
     levels: dict[Any, _OddCells] = field(default_factory=dict)  # categories that `fit` never saw
     meaning: str = ""  # of those levels
+    units: list[str] = field(default_factory=list)  # sentences on columns that `fit` found with a unit in some cells
 
     def add(self, kind: dict[Any, _OddCells], name: Any, cells: Iterable[Any], odd: NDArray[np.bool_]) -> None:
         """Note the odd ones among the cells of a column, for `words` or `levels`."""
@@ -115,7 +117,7 @@ class Remarks:
 
     def sentences(self) -> list[str]:
         """One of words and one of categories, where there are such."""
-        sentences = []
+        sentences = [*self.units]
         if self.words:
             sentences.append(
                 f"text in columns of numbers or dates that is neither is taken as missing: {_listed(self.words)}. Correct the cells if "
@@ -204,9 +206,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Warns
     -----
     UserWarning
-        Words in a column of numbers or dates, which are missing, and categories that `fit` never
-        saw, each with column, cells and the first row; columns of a frame that are absent, and
-        missing, or that `fit` never saw.
+        Numbers of which some have a unit, words in a column of numbers or dates, which are missing,
+        and categories that `fit` never saw, each with column, cells and the first row; columns of a
+        frame that are absent, and missing, or that `fit` never saw.
 
     See Also
     --------
@@ -219,20 +221,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of
     money, and dates in a usual form are found out, unless the type of the column is that of
     categories; up to five words among many numbers ("<5") are missing, with a warning, as are "NA",
-    "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970,
-    the month, the day of the month, the weekday (0 is Monday) and, when `fit` saw a time of day,
-    the hour; times with an offset are taken to UTC. Periods are the dates on which they begin,
-    durations numbers of days, times of day ("12:30", "1:05 PM") numbers of hours. Text of digits
-    that begins with 0 and has at least three of them ("00123"), or that stands beside letters with
-    a number ("A12"), is a code: its column holds categories. Categories are compared as text, whole
-    numbers among them without a point, or else by value: 1, 1.0 and True are the same one where
-    `fit` saw no more than one of them. Empty text is missing. What a column holds is settled by
-    `fit`: of new rows a cell that it cannot hold is missing, and no other. A category that `fit`
-    never saw is not missing, as "blue" says that neither "red" nor "green" was meant: kernels,
-    which compare rows on the columns that both have, find such a row unlike all levels, and linear
-    models take it for none of them. Columns of a frame go by name. A column of which `fit` saw
-    nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one sort a
-    column.
+    "n/a", "n.a.", "<NA>", "?", "null", "none" and "." everywhere. Numbers without a unit beside
+    others with one are read as of the same unit, with a warning. A column of dates becomes the days
+    since 1970, the month, the day of the month, the weekday (0 is Monday) and, when `fit` saw a
+    time of day, the hour; times with an offset are taken to UTC. Periods are the dates on which
+    they begin, durations numbers of days, times of day ("12:30", "1:05 PM") numbers of hours. Text
+    of digits that begins with 0 and has at least three of them ("00123"), or that stands beside
+    letters with a number ("A12"), is a code: its column holds categories. Categories are compared
+    as text, whole numbers among them without a point, or else by value: 1, 1.0 and True are the
+    same one where `fit` saw no more than one of them. Empty text is missing. What a column holds is
+    settled by `fit`: of new rows a cell that it cannot hold is missing, and no other. A category
+    that `fit` never saw is not missing, as "blue" says that neither "red" nor "green" was meant:
+    kernels, which compare rows on the columns that both have, find such a row unlike all levels,
+    and linear models take it for none of them. Columns of a frame go by name. A column of which
+    `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
+    sort a column.
 
     Examples
     --------
@@ -330,7 +333,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.kinds_: list[str] = []
         self.categories_: list[NDArray[np.object_] | None] = []
         columns = self._columns(X, reset=True)
-        self.readings_ = self._learned_readings(columns)
+        self.readings_ = self._learned_readings(columns, remarks)
         for column, reading in zip(columns, self.readings_, strict=True):
             kind, known = self._learned(column, reading)
             self.kinds_.append(kind)
@@ -463,7 +466,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = validate_data(self, array, reset=reset, dtype=array.dtype, ensure_all_finite=False)
         return [_Cells(j, _cells_of(column, j)) for j, column in enumerate(table.T)]
 
-    def _learned_readings(self, columns: list[_Cells]) -> list[Reading | None]:
+    def _learned_readings(self, columns: list[_Cells], remarks: Remarks) -> list[Reading | None]:
         """How the text of every column says numbers or dates."""
         texts = {
             j: text_column(column.name, column.values, column.is_category)
@@ -478,6 +481,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "dates": "Write dates as 2026-03-31, or say TableEncoder(dates='dmy') or dates='mdy'",
             }
             raise ValueError(f"X must hold text that reads in one way; {error}. {remedies[error.wish]}.") from None
+        remarks.units += filter(None, (unit_remark(texts[j], reading) for j, reading in readings.items()))
         return [readings.get(j) for j in range(len(columns))]
 
     def _learned(self, column: _Cells, reading: Reading | None) -> tuple[str, NDArray[np.object_] | None]:

@@ -393,3 +393,80 @@ def test_a_target_that_rows_are_too_short_for(tmp_path):
     (tmp_path / "t.csv").write_text("a,b,y\n" + "1,2\n3,4\n" * 5)
     with pytest.raises(UserError, match=r"'y' is missing in every row.*10 rows have fewer cells"):
         load_problem(str(tmp_path / "t.csv"))
+
+
+def text_of(cells, head="a,y"):
+    return "\n".join([head, *(f"{cell},{'uv'[k % 2]}" for k, cell in enumerate(cells))]) + "\n"
+
+
+def warned_of(table):
+    return " ".join(note for note in table.notes if note.startswith("Warning: "))
+
+
+def test_numbers_with_and_without_a_unit_are_said(place):
+    table = read_table(place(text_of(f"{k}%" if k % 3 else f"0.{k}" for k in range(30))))
+    assert "numbers with '%', and 10 numbers without" in warned_of(table)
+    assert not warned_of(read_table(place(text_of(f"{k}%" for k in range(30)))))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        lambda k: f"{'$€'[k % 2]}{k}.50",
+        lambda k: f"CHF {k}.50",
+        lambda k: f"{k}.5-",
+        lambda k: f"{k} 1/2",
+        lambda k: f"{k % 28 + 1:02d}.03.2024" if k % 2 else f"2024-03-{k % 28 + 1:02d}",
+        lambda k: f"{k % 28 + 1}. März 2024",
+    ],
+)
+def test_text_that_looks_like_numbers_or_dates_is_said(cell, place):
+    assert "look like numbers or dates" in warned_of(read_table(place(text_of(map(cell, range(30))))))
+
+
+@pytest.mark.parametrize(
+    "cell", [lambda k: f"{k % 9}0-{k % 9}9", lambda k: f"A{k}", lambda k: f"{k} Main Street", lambda k: f"0{100 + k}"]
+)
+def test_text_that_is_text_needs_no_warning(cell, place):
+    assert not warned_of(read_table(place(text_of(map(cell, range(30))))))
+
+
+def test_a_last_row_of_totals_is_said(place):
+    assert "the last row has 'Total'" in warned_of(read_table(place(text_of([*"rst" * 9, "Total"]))))
+    assert not warned_of(read_table(place(text_of(["total", "part"] * 9 + ["total"]))))
+
+
+def test_words_of_other_programs_for_missing(place):
+    table = read_table(place(text_of(["<NA>", "n.a.", "NaT", *range(30)])))
+    assert table.frame["a"].isna().sum() == 3
+    assert not warned_of(table)
+
+
+def test_what_macos_packs_beside_a_file_is_left_out(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("t.csv", text_of(range(9)))
+        archive.writestr("__MACOSX/._t.csv", b"\0\5\26\7")
+    assert len(read_table(str(tmp_path / "t.zip")).frame) == 9
+
+
+def test_utf_32_says_so_itself_and_utf_16_may_not(tmp_path):
+    (tmp_path / "a.csv").write_text(text_of(range(9)), encoding="utf-32")
+    assert len(read_table(str(tmp_path / "a.csv")).frame) == 9
+    (tmp_path / "b.csv").write_text(text_of(range(9)), encoding="utf-16-le")
+    with pytest.raises(UserError, match="--encoding utf-16-le"):
+        read_table(str(tmp_path / "b.csv"))
+    assert len(read_table(str(tmp_path / "b.csv"), encoding="utf-16-le").frame) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", b"<!DOCTYPE html>\n<html><body>Not found</body></html>", "a page of HTML"),
+        ("t.dta", b"\x72\2\1\0", r"pandas\.read_stata"),
+        ("t.sav", b"$FL2@(#) SPSS DATA FILE", r"pandas\.read_spss"),
+    ],
+)
+def test_files_of_others_are_named(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words):
+        read_table(str(tmp_path / name))

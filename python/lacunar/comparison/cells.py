@@ -17,11 +17,13 @@ from lacunar.observed.cells import (
     Reading,
     TextColumn,
     dates_of,
+    is_code,
     label_of,
     learn_readings,
     plain_cells,
     text_column,
     tidied,
+    unit_remark,
 )
 from lacunar.observed.cells import counted as counted
 from lacunar.observed.cells import cut as cut
@@ -114,6 +116,7 @@ def read_cells(
     read = {}
     for k, reading in readings.items():
         notes += _how_written(columns[k], learned[k]) if k in learned else []
+        notes += _unread(columns[k]) if reading is None and names[k] not in known else []
         read[k] = _numbers(texts[k]) if reading is None else _read(texts[k], columns[k], reading, notes)
     out = pd.DataFrame({k: read[k] if k in read else frame.iloc[:, k] for k in names}, index=frame.index)
     out.columns = frame.columns
@@ -186,6 +189,26 @@ def _exact(number: str | None) -> str | float | None:
     return number if number is None or number.lstrip("+-").isdigit() else float(number)
 
 
+_LIKE_NUMBERS = re.compile(r"[-+(]?\s*([^\W\d]{3}|\W)?\s*\d[\d.,' /:-]*\W{0,3}(\s[^\W\d]{3,9}\.? \d{4})?")
+_FEW = 10  # different cells, such as ranges of age, that are categories
+
+
+def _unread(column: TextColumn) -> list[str]:
+    """A warning of a column whose cells look like numbers or dates, but not all of them in one way of writing."""
+    alike = [cell for cell in column.texts if _LIKE_NUMBERS.fullmatch(cell)]
+    if (
+        column.is_category
+        or len(alike) <= _FEW
+        or 2 * len(alike) < len(column.texts)
+        or any(map(is_code, column.texts))
+    ):
+        return []
+    return [
+        f"Warning: {cut(column.name)}: cells such as {cut(alike[0])!r} and {cut(alike[-1])!r} look like numbers or dates, but no one way of writing "
+        "reads all of them: they are taken for text. Write them alike."
+    ]
+
+
 def _how_written(column: TextColumn, reading: Reading) -> list[str]:
     """Sentences on marks and units of numbers, where cells have them."""
     name, cells = cut(column.name), [cell for cell in column.texts if reading.number_text(cell) is not None]
@@ -199,5 +222,6 @@ def _how_written(column: TextColumn, reading: Reading) -> list[str]:
     )
     marks = [f"{what} {mark!r}" for what, mark in pairs if mark and any(mark in cell for cell in cells)]
     notes = [f"{name}: read as numbers with {' and '.join(marks)}."] if marks else []
-    unit = reading.prefix + reading.unit
-    return [*notes, f"{name}: {unit!r} was left out of its numbers."] if unit else notes
+    unit, remark = reading.prefix + reading.unit, unit_remark(column, reading)
+    notes += [f"{name}: {unit!r} was left out of its numbers."] if unit else []
+    return [*notes, f"Warning: {remark}"] if remark else notes

@@ -25,6 +25,7 @@ _PACKED: dict[bytes, Callable[[Path], Any]] = {
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
 _ZIP = b"PK\x03\x04"
+_OF_MACOS = "__MACOSX/"  # a folder that macOS packs with every file
 
 
 def most_bytes(size: int) -> int:
@@ -70,7 +71,7 @@ def _unpacked(path: Path, place: Path, source: str) -> Path:
     if not head.startswith(_ZIP) or not zipfile.is_zipfile(path):
         return path
     with zipfile.ZipFile(path) as members:
-        infos = [info for info in members.infolist() if not info.is_dir()]
+        infos = [info for info in members.infolist() if not info.is_dir() and not info.filename.startswith(_OF_MACOS)]
         refuse_beyond(sum(info.file_size for info in infos), path.stat().st_size, source)
         known = ("xl/workbook.xml", "header.json")
         if any(info.filename in known or info.filename.endswith(".npy") for info in infos) or not infos:

@@ -156,8 +156,23 @@ def read_table(name: str, **how: Any) -> Table:
         numbers=not table.typed,
         known=options.readings,
     )
+    notes += _totals(frame)
     cells = table.frame.rename(columns=str) if table.cells is None else table.cells
     return Table(frame, shown, table.target, [*table.notes, *notes], kind=kind, readings=readings, cells=cells)
+
+
+_TOTALS = re.compile(r"(grand |sub)?(totals?|sum)|gesamt|summe|mean|average", re.IGNORECASE)
+
+
+def _totals(frame: pd.DataFrame) -> list[str]:
+    """A warning of a last row that sums up the others; its text comes nowhere else in the column."""
+    for name in frame.columns:
+        last = frame[name].iloc[-1]
+        if isinstance(last, str) and _TOTALS.fullmatch(last) and int((frame[name] == last).sum()) == 1:
+            return [
+                f"Warning: the last row has {last!r} in {cut(name)!r}: if it sums up the others, delete it from the file."
+            ]
+    return []
 
 
 _HINTS = {
@@ -232,6 +247,9 @@ def _number(word: str) -> float | None:
         return None
 
 
+_PANDAS = {  # endings of files that pandas reads, and this command does not
+    ".dta": "read_stata", ".sas7bdat": "read_sas", ".xpt": "read_sas", ".sav": "read_spss", ".orc": "read_orc", ".h5": "read_hdf",
+}  # fmt: skip
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\xff\xff\xff\xff": "Arrow"}
 
@@ -257,6 +275,10 @@ def _kind_of(path: Path, ending: str, source: str) -> str:
     if ending in binary:
         return binary[ending]
     text = head.decode("utf-8-sig", "replace").lstrip()
+    if re.match(r"<(!doctype|html|head|body|table)\b", text, re.IGNORECASE):
+        raise UserError(f"{source}: this is a page of HTML, and no table. Download the file that the page links to.")
+    if ending in _PANDAS:
+        raise UserError(f"{source}: read it in Python by pandas.{_PANDAS[ending]} and pass the frame. {_KNOWN}")
     if ending == ".arff" or re.search(r"^\s*@relation\b", text, re.IGNORECASE | re.MULTILINE):
         return "ARFF"
     if ending in (".svm", ".svmlight", ".libsvm") or re.match(r"[-+.\deE]+( +\d+:[-+.\deE]+)+\s", text):
@@ -279,7 +301,9 @@ class _Text:
         self.place = filtered(path, self.encoding, how.skip_rows, how.comment) if chosen else path
         self.head = self._head()
         if "\0" in self.head:
-            raise UserError(f"{source}: this is not text. {_KNOWN}")
+            raise UserError(
+                f"{source}: this is not text, or text in UTF-16 that does not say so: then say --encoding utf-16-le. {_KNOWN}"
+            )
         said = _SAID_SEP.match(self.head)
         if said:
             self.place = filtered(path, self.encoding, max(how.skip_rows, 1), how.comment)
@@ -451,8 +475,11 @@ def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]
     if wish is not None:
         return ("utf-8-sig" if wish.lower() in ("utf-8", "utf8") else wish), []
     with path.open("rb") as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            return "utf-16", []
+        head = file.read(4)
+    if head in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        return "utf-32", []
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16", []
     if _decodes(path, "utf-8-sig"):
         return "utf-8-sig", []
     if _decodes(path, "cp1252"):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lacunar.observed.numbers import NESTED, is_missing
 from lacunar.observed.rules import Items, Rule, Word, check_parts
 
-MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "none", "?", "."})  # in any case
+MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "n.a.", "<na>", "nat", "null", "none", "?", "."})  # in any case
 # Decimal mark, and what separates thousands.
 _MARKS = [(".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
 _BLANKS = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
@@ -379,6 +379,21 @@ def learn_readings(
         if reading is not None:
             readings[key] = reading
     return readings
+
+
+def unit_remark(column: TextColumn, reading: Reading) -> str:
+    """A sentence where some numbers of a column have a unit and others have none; else ""."""
+    unit = reading.prefix + reading.unit
+    if not unit:
+        return ""
+    bare = [cell for cell in column.texts if (match := _number_match(cell)) and _unit_of(match) == _NO_UNIT]
+    n_bare = column.n_numbers + sum(column.texts[cell] for cell in bare)
+    return (
+        f"column {cut(column.name)!r} has numbers with {unit!r}, and {counted(n_bare, 'number')} without, read as of the "
+        "same unit. Write the unit everywhere, or nowhere."
+        if n_bare
+        else ""
+    )
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------------
