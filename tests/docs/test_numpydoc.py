@@ -1,7 +1,9 @@
 """Docstrings of all public names hold what numpydoc asks for, but for the checks listed here with the reason."""
 
+import inspect
+
 import pytest
-from public import documented
+from public import classes, documented
 
 validate = pytest.importorskip("numpydoc.validate").validate
 
@@ -66,3 +68,13 @@ def faults_of(name):
 
 def test_docstrings():
     assert not {name: faults for name in sorted({name for name, *_ in documented()}) if (faults := faults_of(name))}
+
+
+def bare_names(item):
+    """Parameters and attributes of a class that its docstring lists without a description."""
+    sections = pytest.importorskip("numpydoc.docscrape").NumpyDocString(inspect.getdoc(item))
+    return [part.name for kind in ("Parameters", "Attributes") for part in sections[kind] if not "".join(part.desc)]
+
+
+def test_estimators_describe_every_parameter_and_attribute():
+    assert not {item.__name__: names for item in classes("get_params") if (names := bare_names(item))}

@@ -239,6 +239,7 @@ class Acquisition(WholeCopies, BaseEstimator):
         Parameters
         ----------
         n : int, default=1
+            How many requests, one a row.
 
         Returns
         -------

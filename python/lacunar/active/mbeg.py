@@ -49,11 +49,14 @@ class MBEG(Acquisition):
         drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are
         equation (7); Theorem 7 is about these.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
 
     Attributes
     ----------
     n_asked_, n_told_ : int
+        Numbers of requests asked, and of those told.
     spent_ : float
+        What the attributes told so far cost.
     pending_ : dict
         Requests not told yet.
 

@@ -64,11 +64,14 @@ class ActivePOPCA(Acquisition):
         Cost of looking at each attribute. Adaptive draws are made in proportion to 1 / sqrt(cost)
         (Neyman's allocation); `spent_` adds up what was paid.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
 
     Attributes
     ----------
     n_asked_, n_told_ : int
+        Numbers of requests asked, and of those told.
     spent_ : float
+        What the attributes told so far cost.
     pending_ : dict
         Requests not told yet.
 

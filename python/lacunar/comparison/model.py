@@ -45,6 +45,7 @@ class TableModel(BaseEstimator):
     Attributes
     ----------
     encoder_ : TableEncoder
+        Makes numbers of the columns.
     target_ : str
         Name of the column predicted.
     task_ : str

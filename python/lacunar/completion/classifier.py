@@ -44,8 +44,12 @@ class OnlineMatrixClassifier(PairClassifier):
     classes_ : ndarray of shape (2,) or (L + 1,)
         Negative and positive label. Before a negative label is seen: -1 and 1.
     n_seen_, n_updates_, n_mistakes_ : int
+        Numbers of pairs seen, of those that changed the learner, and of those predicted wrongly
+        before they were learned.
     expert_weights_ : ndarray of shape (L, E)
+        Weight of every expert (E of them) in the pool of every threshold (L).
     expert_names_ : list of E strings
+        Names of the experts, in the order of `expert_weights_`.
     expert_path_ : (ndarray of shape (T,), ndarray of shape (T, L, E))
         Trials at which the pool wrote its weights down, and the weights.
 

@@ -87,6 +87,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         rows, cols : sequences of n ids, or (row, column) pairs X and labels y
+            The pairs, in the order of their trials.
         y : array-like of shape (n,)
             Left out where X and y came first.
         classes : two labels, default=None
@@ -134,6 +135,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         row, col : hashable
+            Ids, seen before or not.
         y : label
 
         Returns
@@ -228,6 +230,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         rows, cols : sequences of n ids, or (row, column) pairs X and labels y
+            The pairs, in the order of their trials.
         y : array-like of shape (n,)
             Left out where X and y came first.
         classes : two labels, default=None

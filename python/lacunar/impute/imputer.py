@@ -65,12 +65,15 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The Gaussian of the standardised table; absent beyond 100 columns, where `posterior_` is of
         low rank.
     posterior_ : LowRankPosterior
+        The Gaussian of the standardised table; only beyond 100 columns.
     weights_ : ndarray of shape (d, 2)
         Of the Gaussian and of the forest, by column.
     recovery_ : ndarray of shape (d, 4)
         Of which `imputed_` is made: missing, hidden, explained, error.
     seed_ : int
+        What draws of `fit` and `transform` begin from.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

@@ -120,9 +120,11 @@ class MultipleImputer(AnyTable, BaseEstimator):
         Parameters of the last sweep, by column, and of matching columns donors: what fills new
         rows.
     seeds_ : ndarray of shape (n_imputations,)
+        What the draws of every table begin from.
     rows_ : str
         Digest of the training table.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

@@ -116,6 +116,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     n_iter_ : int
         Iterations of the solver (1 in closed form).
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

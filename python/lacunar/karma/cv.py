@@ -374,6 +374,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     n_iter_ : int
         Iterations of the final model; 1 in closed form.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 
@@ -564,6 +565,7 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     intercept_ : float or ndarray of shape (t,)
         Mean of y.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

@@ -73,6 +73,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
     method_ : str
         "exact" or "nystroem".
     kernel_ : KernelForm
+        The kernel with its count scale and trace.
     landmarks_ : Observed of shape (n_landmarks, d)
         Standardised landmark rows (Nystroem).
     whitening_ : ndarray of shape (n_landmarks, n_features_out)
@@ -81,11 +82,15 @@ class KarmaFeatures(TransformerMixin, TakesMissing):
         Mean share of k(x, x) that the features miss, on up to 500 rows that are no landmarks; 0 for
         exact features, NaN where every row is a landmark.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        What is subtracted from every column, what it is divided by then, and whether it is used:
+        not where `fit` never observed it, or saw one value in all rows.
     reach_ : ndarray of shape (d,)
         How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
         30 entries, any number from 30 on and without `standardize`.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
 
     Raises
     ------

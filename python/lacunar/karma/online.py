@@ -383,6 +383,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     n_iter_ : int
         Passes of `fit`.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 
@@ -672,6 +673,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     n_iter_ : int
         Passes of `fit`.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

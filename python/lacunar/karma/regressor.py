@@ -86,6 +86,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     support_rows_ : Observed of shape (n_support, d)
         The kept rows, standardised.
     n_support_ : int
+        Number of kept rows.
     state_ : dict
         The weight table.
     gap_ : float
@@ -104,6 +105,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     n_iter_ : int
         Sweeps of "primal", 1 in closed form.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

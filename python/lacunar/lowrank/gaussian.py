@@ -87,6 +87,7 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
     random_state : int, RandomState or None, default=None
         Draws the rows of the first stages. None is a fixed draw.
     n_jobs : int, default=None
+        Threads: None is one, -1 all processors that this process may use.
 
     Attributes
     ----------
@@ -105,14 +106,21 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
         Only with low rank: the variance of a target is the first, and the second times what the
         missing entries leave.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        What is subtracted from every column, what it is divided by then, and whether it is used:
+        not where `fit` never observed it, or saw one value in all rows.
     reach_ : ndarray of shape (d,)
         How many standard deviations from its mean an entry counts at most: k - 1 in a column of k <
         30 entries, any number from 30 on.
     label_mean_, label_scale_ : ndarrays of shape (targets,)
+        Mean and standard deviation of every target; the latter is 1 where the target is constant.
     one_target_ : bool
+        Whether y had one dimension.
     n_iter_ : int
+        Steps of the fit.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
 
     Raises
     ------

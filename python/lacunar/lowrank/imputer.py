@@ -52,12 +52,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):
     random_state : int, RandomState or None, default=None
         Draws hidden cells and the start of the fit. None is a fixed draw.
     n_jobs : int, default=None
+        Threads: None is one, -1 all processors that this process may use.
 
     Attributes
     ----------
     components_ : ndarray of shape (k, d)
         Basis of the standardised rows.
     noise_variance_ : float
+        Mean variance of a standardised entry around the components.
     rank_errors_ : ndarray of shape (n_tried, 2)
         Ranks that were tried and their mean squared errors on hidden standardised cells (no rows
         for a given rank).
@@ -65,9 +67,13 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):
         Only with `self_masking`: the model of the standardised rows, with `mask_height_`,
         `mask_center_` and `mask_variance_`.
     n_iter_ : int
+        Steps of the fit.
     mean_, scale_ : ndarrays of shape (d,)
+        What is subtracted from every column, and what it is divided by then.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
 
     Notes
     -----

@@ -70,6 +70,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
     n_jobs : int, default=None
         Threads of predictions. The result does not depend on it.
 
@@ -82,6 +83,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     feature_coef_ : ndarray of shape (D,)
         The same in units of the data's columns.
     intercept_ : float
+        The prediction where all latent coordinates are 0.
     sizes_ : ndarray of shape (d,)
         Lengths of the columns of the basis in which latent coordinates have variance `tau_`.
     tau_, ridge_ : float
@@ -95,6 +97,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Mean and standard deviation of y in `fit` or the first batch, the latter 1 where it is
         constant.
     n_features_in_ : int
+        Number of columns of X.
     sigma2_ : float or None
         Variance of an entry's noise (standardised); None for `correlation="per-column"`.
     state_ : dict

@@ -118,9 +118,14 @@ class POPCA(SubspaceModel):
     components_ : ndarray of shape (k, d)
         Orthonormal rows, largest variance first, entry of largest modulus positive.
     explained_variance_, explained_variance_ratio_ : ndarrays of shape (k,)
+        Variance along every component, and its share of the total variance.
     mean_, scale_ : ndarrays of shape (d,)
+        What is subtracted from every column, and what it is divided by then.
     noise_variance_, total_variance_ : float
+        Variance of a (standardised) column that no component explains, and the sum of the variances
+        of all columns.
     n_components_, n_samples_seen_, n_features_in_ : int
+        Numbers of components, of rows learned from and of columns of X.
     holdout_errors_ : ndarray of shape (n_tried, 2)
         With n_components="holdout" numbers that were tried and their mean squared errors at hidden
         entries, in units of the variance of a column; none for fewer than 20 entries.
@@ -129,12 +134,14 @@ class POPCA(SubspaceModel):
         many (up to 64) as predict missing entries best when the covariance is split into one to
         learn from and one to judge by; refined where `refine` asks for it.
     n_seen_per_feature_ : ndarray of shape (d,)
+        In how many rows every column was observed.
     diagnostics_ : dict
         median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean
         relative deviation of joint counts from those of independent columns), effective_rows (with
         two entries or more), n_negative_eigenvalues, lambda_min. Without tables those of pairs are
         of the 2,016 pairs of 64 columns, n_negative_eigenvalues is -1, lambda_min rough.
     solver_ : str
+        "dense" or "matrix-free": what ran.
 
     Raises
     ------

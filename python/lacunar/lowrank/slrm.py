@@ -82,6 +82,7 @@ class SLRMRegressor(SubspaceRegression):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
     n_jobs : int, default=None
         Threads. The result does not depend on it.
     verbose : int, default=0
@@ -97,6 +98,7 @@ class SLRMRegressor(SubspaceRegression):
         U w in units of the data: what to show and interpret; no rotation of the subspace changes
         it.
     intercept_ : float or ndarray of shape (targets,)
+        The prediction where all latent coordinates are 0.
     sizes_ : ndarray of shape (d,)
         Lengths of the columns of the basis in which latent coordinates have variance `tau_`.
     sigma2_ : float
@@ -104,7 +106,10 @@ class SLRMRegressor(SubspaceRegression):
     tau_ : float
         Variance of a latent coordinate, so that `ridge_` = sigma2_ / tau_.
     ridge_ : float
+        Strength of the ridge on latent coordinates.
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
+        What is subtracted from every column, what it is divided by then, and whether it is used:
+        not where `fit` never observed it, or saw one value in all rows.
     label_mean_, label_scale_, label_variance_ : ndarrays of shape (targets,)
         Mean and standard deviation of y, the latter 1 where y is constant; and variance of y around
         its prediction beside `spread_scale_` times what the missing entries leave, negative where y
@@ -116,8 +121,11 @@ class SLRMRegressor(SubspaceRegression):
     n_iter_, n_singular_ : int
         Steps over all rows, and rows whose latent coordinates were not unique.
     converged_ : bool
+        Whether `tol` was reached within `max_iter`.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (D,)
+        Only when X has column names.
 
     Raises
     ------

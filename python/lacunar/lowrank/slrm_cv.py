@@ -207,17 +207,24 @@ class SLRMRegressorCV(SubspaceRegression):
         Folds over rows, or over the observed cells in row order. Rows without a label are in every
         training part.
     max_iter : int, default=100
+        Most steps of every fit.
     tol : float, default=1e-4
+        Relative change of the basis at which a fit stops.
     standardize : bool, default=True
+        As in `SLRMRegressor`.
     sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
         Draws folds of cells and the start of every fit. None is a fixed draw.
     n_jobs : int, default=None
+        Threads: None is one, -1 all processors that this process may use.
     verbose : int, default=0
+        1 says how far the search is.
 
     Attributes
     ----------
     best_params_ : dict
+        The parameters that were chosen, by name.
     best_score_ : float
         Negative mean squared error over folds.
     cv_results_ : dict of arrays

@@ -666,6 +666,7 @@ class PETRELS(SubspaceTracker):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
     n_jobs : int, default=None
         Threads of `transform`. Following is sequential by nature.
 
@@ -677,12 +678,15 @@ class PETRELS(SubspaceTracker):
         Running mean of the relative residuals that rows had before their own steps, without cells
         that were left out.
     n_samples_seen_ : int
+        Rows learned from.
     n_iter_ : int
         Passes over the rows of `fit`; 1 of a stream.
     n_singular_ : int
         Rows with too few entries for a code of their own without rescue.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (D,)
+        Only when X has column names.
 
     Notes
     -----
@@ -794,6 +798,7 @@ class GROUSE(SubspaceTracker):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
     n_jobs : int, default=None
         Threads of `transform`.
 
@@ -805,9 +810,12 @@ class GROUSE(SubspaceTracker):
         Running mean of the relative residuals that rows had before their own steps, without cells
         that were left out.
     n_samples_seen_, n_singular_, n_features_in_ : int
+        Numbers of rows learned from, of rows with too few entries for latent coordinates of their
+        own, and of columns of X.
     n_iter_ : int
         Passes over the rows of `fit`; 1 of a stream.
     feature_names_in_ : ndarray of shape (D,)
+        Only when X has column names.
 
     Notes
     -----

@@ -191,6 +191,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
         Of rows and of copies, in arrays of shape (N,): `scores_`, residuals out of fold over their
         scales; `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy.
     score_fold_ : ndarray of int of shape (N,)
+        The fold that each of `scores_` comes from.
     deviation_ : PredictiveDeviation or None
         The regression of squared residuals on log variance, number missing, prediction and squared
         prediction; None where the estimator's own standard deviation is the scale.
@@ -209,6 +210,7 @@ class MaskConformalRegressor(ScoreMixin, RegressorMixin, MaskConformal):
     least_target_ : float
         Smallest target of training.
     n_features_in_ : int
+        Number of columns of X.
 
     Notes
     -----

@@ -71,11 +71,13 @@ class MaskConformalClassifier(ScoreMixin, ClassifierMixin, MaskConformal):
     has_text_ : bool
         Whether X was an array with text, which the estimator gets as a frame, as new rows are.
     classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
     scores_ : ConformalScores
         Of rows and of copies, in arrays of shape (N,): `scores_`, 1 - p of the row's own class out
         of fold; `n_missing_`, numbers of missing entries; `copied_`, whether it is a copy;
         `labels_`, places of the rows' classes in `classes_`.
     n_features_in_ : int
+        Number of columns of X.
 
     Notes
     -----

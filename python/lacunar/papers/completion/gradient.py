@@ -339,6 +339,7 @@ class MatrixExponentiatedGradient(PairClassifier):
         "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same
         with `horizon` for t.
     step_scale : float, default=1.0
+        What multiplies the steps of "anytime" and "fixed".
     d : "neutral" or float >= 1, default="neutral"
         Quasi-dimension, the scale of the first weights. "neutral": the first y_bar is 0.
     conservative : bool, default=False
@@ -364,6 +365,8 @@ class MatrixExponentiatedGradient(PairClassifier):
     classes_ : ndarray of shape (2,) or (L + 1,)
         Negative and positive label. Before a negative label is seen: -1 and 1.
     n_seen_, n_updates_, n_mistakes_ : int
+        Numbers of pairs seen, of those that changed the learner, and of those predicted wrongly
+        before they were learned.
 
     Raises
     ------

@@ -91,6 +91,8 @@ class PrintedMEG(PairClassifier):
     classes_ : ndarray of shape (2,)
         Negative and positive label. Before a negative label is seen: -1 and 1.
     n_seen_, n_updates_, n_mistakes_ : int
+        Numbers of pairs seen, of those that changed the learner, and of those predicted wrongly
+        before they were learned.
 
     Raises
     ------

@@ -126,6 +126,7 @@ class PrintedKarmaClassifier(_AlgorithmOne, KarmaOnlineClassifier):
     n_iter_ : int
         Passes of `fit`.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 
@@ -237,6 +238,7 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     n_iter_ : int
         Passes of `fit`.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

@@ -84,9 +84,12 @@ class GeomClassifier(ScoreMixin, ClassifierMixin, TakesMissing):
     support_rows_ : Observed of shape (n_support, d)
         The kept rows, standardised.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        What is subtracted from every column, what it is divided by then, and whether it is used:
+        not where `fit` never observed it, or saw one value in all rows.
     n_iter_ : int
         Rounds made: fewer when s no longer changes.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

@@ -323,9 +323,12 @@ class MatrixCompletionClassifier(ScoreMixin, ClassifierMixin, _MatrixCompletion)
     ridge_ : float
         mu times the number of observed entries: the ridge of a row's latent coordinates.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        What is subtracted from every column, what it is divided by then, and whether it is used:
+        not where `fit` never observed it, or saw one value in all rows.
     n_iter_ : int
         Steps at the last mu.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 
@@ -517,6 +520,7 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):
     transduction_ : ndarray of shape (n,) or (n, targets)
         What the completed matrix gives to every row of `fit`, known ones included.
     target_mean_, target_scale_ : ndarrays of shape (targets,)
+        Mean and standard deviation of every target, in whose units the matrix was completed.
     lam_, mu_ : float
         The weights used.
     rank_ : int
@@ -535,9 +539,12 @@ class MatrixCompletionRegressor(ScoreMixin, RegressorMixin, _MatrixCompletion):
     ridge_ : float
         mu times the number of observed entries: the ridge of a row's latent coordinates.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        What is subtracted from every column, what it is divided by then, and whether it is used:
+        not where `fit` never observed it, or saw one value in all rows.
     n_iter_ : int
         Steps at the last mu.
     n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
 

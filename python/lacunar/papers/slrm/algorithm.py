@@ -85,6 +85,7 @@ class PrintedSLRM(PrintedRegression):
     validation_errors_ : list of float
         Mean squared errors on the rows held out, by step or pass.
     n_components_, n_features_in_ : int
+        Numbers of components and of columns of X.
     best_error_ : float
         The least of them, which `components_` and `coef_` have; infinite without any.
     state_ : dict

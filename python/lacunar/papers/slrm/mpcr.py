@@ -38,6 +38,7 @@ class MPCR(PrintedRegression):
     tol : float, default=1e-4
         Change of the subspace at which they stop.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
 
     Attributes
     ----------
@@ -48,6 +49,7 @@ class MPCR(PrintedRegression):
     feature_coef_ : ndarray of shape (D,)
         Weights of the columns of complete rows.
     n_components_, n_features_in_ : int
+        Numbers of components and of columns of X.
     n_iter_, n_singular_ : int
         Sweeps, and rows whose latent coordinates were not unique.
 
@@ -153,6 +155,7 @@ class SMPCR(PrintedRegression):
     w0 : array-like of shape (d,), default=None
         Where w starts. None is 0.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
 
     Attributes
     ----------
@@ -163,6 +166,7 @@ class SMPCR(PrintedRegression):
     feature_coef_ : ndarray of shape (D,)
         Weights of the columns of complete rows.
     n_components_, n_features_in_ : int
+        Numbers of components and of columns of X.
     n_iter_, n_singular_ : int
         Passes, and rows whose latent coordinates were not unique.
 

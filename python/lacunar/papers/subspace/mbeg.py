@@ -44,10 +44,12 @@ class PrintedMBEG(Acquisition):
         Share of uniform pairs, in (0, 1]. None is eta d^2, at most 1/2, with a warning when cut: no
         guarantee then.
     random_state : int, RandomState or None, default=None
+        Seed of what is drawn; an int gives the same result again.
 
     Attributes
     ----------
     n_asked_, n_told_ : int
+        Numbers of requests asked, and of those told.
     spent_ : float
         Attributes that were seen.
     pending_ : dict

@@ -48,6 +48,7 @@ class PrintedPOPCA(RowBatches, SubspaceModel):
     state_ : dict
         Sums over the rows so far, from which `partial_fit` goes on.
     n_samples_seen_, n_features_in_ : int
+        Numbers of rows learned from and of columns of X.
 
     Raises
     ------
