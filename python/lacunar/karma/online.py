@@ -692,10 +692,10 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     Notes
     -----
     Step t has length 1 / (rho t), at most what the curvature of a squared loss allows; a step of
-    another loss ends at the latest where the loss of the row is least (a proximal step). Predictions
-    are by the mean of the iterates with weights t. A weight scales a step, which is near repetition
-    of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on
-    the table of gamma 2, O(stored rows) kernel values on stored rows.
+    another loss ends at the latest where the loss of the row is least (a proximal step).
+    Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
+    near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row
+    of o entries on the table of gamma 2, O(stored rows) kernel values on stored rows.
 
     References
     ----------
