@@ -8,21 +8,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from bench.papers.karma_figure2 import imputed
+from bench.papers.karma_figure2 import CS, imputed, paper_protocol
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401  # lets the next import be
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV
 from lacunar.kernels import karma_kernel
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
-CS = 10.0 ** np.arange(-5, 6)
 HARD_MARGIN = 1e4  # C times the mean diagonal: beyond it the hinge is a hard margin that no solver reaches
 
 
@@ -59,14 +58,7 @@ def paper_labels(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int)
 
 
 def paper_numbers(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int) -> Any:
-    split = ShuffleSplit(1, test_size=0.25, random_state=seed)
-    search = GridSearchCV(
-        KarmaRegressor(normalize=None, solver="gram"),
-        {"gamma": gammas, "C": CS},
-        cv=split,
-        scoring="neg_mean_squared_error",
-    )
-    return search.fit(X, y).predict(X_new)
+    return paper_protocol(gammas, seed).fit(X, y).predict(X_new)
 
 
 def exact(X: Any, y: Any, X_new: Any, seed: int) -> Any:

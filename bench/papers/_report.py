@@ -33,6 +33,11 @@ def word(holds: bool) -> str:
     return "reproduces" if holds else "does not"
 
 
+def share(count: int, of: int) -> str:
+    """A verdict of several comparisons of one kind."""
+    return word(count == of) if count in (0, of) else f"{count} of {of}"
+
+
 NO_CLAIM = "no claim"
 HEADER = (
     "| figure, table or law | the claim | its figure | ours | verdict and its rule | what differs, and how we know |\n"

@@ -20,6 +20,7 @@ from bench.papers._report import (
     read_number,
     read_table,
     save,
+    share,
     table,
     word,
 )
@@ -147,7 +148,7 @@ def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:
         f"the text lets errors reach .45 at beta = .5 and .35 at 0, where the table ends at {ends[0]:.2f} and {ends[1]:.2f}: a guess, the table is of another run"
     )
     return [
-        Verdict("error rates", "Appendix A.1", "the table below", f"{near} of {len(off)} cells; ours less theirs {min(gaps):+.3f} to {max(gaps):+.3f}", word(near == len(off)), f"every cell within {NEAR} of the paper, or two standard errors of the difference beyond, the paper's ± read as the spread of its ten runs", why),
+        Verdict("error rates", "Appendix A.1", "the table below", f"ours less theirs {min(gaps):+.3f} to {max(gaps):+.3f}", share(near, len(off)), f"every cell within {NEAR} of the paper, or two standard errors of the difference beyond, the paper's ± read as the spread of its ten runs", why),
         within(ours, 0.5, 0.30, 0.45),
         within(ours, 0.0, 0.10, 0.35),
     ]  # fmt: skip

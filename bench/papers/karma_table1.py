@@ -16,7 +16,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from bench.papers._karma_methods import classifiers, dense, regressors, searched
-from bench.papers._report import Report, Verdict, mean_and_error, pictures, read_number, read_table, save, table, word
+from bench.papers._report import (
+    Report,
+    Verdict,
+    mean_and_error,
+    pictures,
+    read_number,
+    read_table,
+    save,
+    share,
+    table,
+    word,
+)
 from bench.papers._run import Run, real
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
@@ -143,7 +154,7 @@ def near_paper(name: str, paper: tuple[float | None, ...], shown: dict[str, dict
         "Table 1",
         ", ".join(f"{m} {theirs:.2f}" for m, theirs in pairs.items()),
         ", ".join(f"{m} {shown[PRINTED[m]][name]}" for m in pairs),
-        "reproduces" if near == len(pairs) else f"{near} of {len(pairs)}",
+        share(near, len(pairs)),
         f"within {NEAR} of the paper, or two standard errors of ours beyond",
         why + (f"; {' and '.join(missing)} not run here" if missing else ""),
     )

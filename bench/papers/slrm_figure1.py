@@ -23,6 +23,7 @@ from bench.papers._report import (
     read_number,
     read_table,
     save,
+    share,
     table,
     word,
 )
@@ -154,11 +155,6 @@ def below(rows: list[dict[str, str]]) -> tuple[int, int, int]:
 def beside(lower: int, surely_lower: int, surely_higher: int, of: int) -> str:
     noise = "by more than two standard errors"
     return f"lower at {lower} of {of} points; {noise} lower at {surely_lower}, higher at {surely_higher}"
-
-
-def share(count: int, of: int) -> str:
-    """A verdict of several comparisons of one kind."""
-    return word(count == of) if count in (0, of) else f"{count} of {of}"
 
 
 def claims(shown: dict[str, dict[str, str]]) -> list[Verdict]:

@@ -6,7 +6,7 @@ least penalty that it searches, 1e-3, is what is left of both errors. Steps, and
 
 from __future__ import annotations
 
-from bench.papers._report import Report, Verdict, by_seed, read_table, table
+from bench.papers._report import Report, Verdict, by_seed, read_table, share, table
 from bench.papers._run import Run
 from bench.papers.slrm_figure1 import (
     PAPERS,
@@ -15,7 +15,6 @@ from bench.papers.slrm_figure1 import (
     below,
     beside,
     best,
-    share,
     slrm_models,
     smpcr_models,
     world_of,

@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-from bench.papers._report import Report, Verdict, by_seed, pictures, read_table, save, word
+from bench.papers._report import Report, Verdict, by_seed, pictures, read_table, save, share, word
 from bench.papers._report import table as markdown
 from bench.papers._run import Run, real
-from bench.papers.slrm_figure1 import best, error_of, share, slrm_models, smpcr_models
+from bench.papers.slrm_figure1 import best, error_of, slrm_models, smpcr_models
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeCV
