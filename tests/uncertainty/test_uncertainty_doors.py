@@ -192,8 +192,8 @@ def test_a_report_reads_any_unit(unit):
     assert str(usual) == str(other)
 
 
-@pytest.mark.parametrize("wrapper", [MaskConformalClassifier, MaskConformalRegressor])
-def test_a_lazy_frame_is_refused_without_a_warning(wrapper):
+@pytest.mark.parametrize("call", [MaskConformalClassifier().fit, MaskConformalRegressor().fit, missingness_report])
+def test_a_lazy_frame_is_refused_without_a_warning(call):
     pl = pytest.importorskip("polars")
     with pytest.raises(TypeError, match=r"X\.collect\(\) in polars"):
-        wrapper().fit(pl.DataFrame({"a": [1.0, 2.0] * 20}).lazy(), [0, 1] * 20)
+        call(pl.DataFrame({"a": [1.0, 2.0] * 20}).lazy(), np.array([0, 1] * 20))

@@ -40,7 +40,6 @@ def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as an array with NaN, or as a frame of pandas where columns are not numbers, or where the model inside knows
     columns by name; its width and names are checked.
     """
-    refuse_no_table(X)
     named = not reset and hasattr(estimator.estimator_, "feature_names_in_")
     came = _in_pandas(columns_by_name(estimator, X, reset=reset), always=named)
     X = _text_in_pandas(came, always=not reset and estimator.has_text_)
@@ -68,6 +67,7 @@ def _in_pandas(X: Any, always: bool) -> Any:
 
 def _text_in_pandas(X: Any, always: bool = False) -> Any:
     """An array (n, d) with cells that are no numbers, or any, as a frame of pandas; all else as it is."""
+    refuse_no_table(X)
     if hasattr(X, "columns") or sp.issparse(X) or isinstance(X, Observed):
         return X
     array = as_array(X)
