@@ -1,13 +1,13 @@
 """Filling tables: what hidden entries come back as, how often pooled intervals hold the truth, and CPU seconds.
 
-    OMP_NUM_THREADS=1 python bench/pages/impute.py [--only hidden|coverage|mixed|rivals|speed] [--quick]
+    OMP_NUM_THREADS=1 python bench/pages/impute.py [--only hidden|coverage|tails|mixed|rivals|speed] [--quick]
 
 "hidden": entries of real tables are hidden at random and by other columns; the root mean squared error in standard deviations of the
 columns, of `lacunar.impute.Imputer` beside `IterativeImputer` of scikit-learn with BayesianRidge, with ExtraTrees and with a random forest (as
 missForest), `KNNImputer`, and softImpute and the regularised PCA of missMDA by their formulas.
 "coverage": how often intervals of nominal 95 % hold each of four coefficients of linear, logistic and Cox regressions, where three columns
-miss 10, 30 and 50 % by chance (MCAR) or by the other columns (MAR). "mixed": the same by kind of effect
-in tables with categories. "rivals": beside R's mice and Amelia, where installed. "speed": 20 draws, 10 sweeps.
+miss 10, 30 and 50 % by chance (MCAR) or by the other columns (MAR). "tails": the same by
+the noise of the outcome. "mixed": the same by kind of effect in tables with categories. "rivals": beside R's mice and Amelia, where installed. "speed": 20 draws, 10 sweeps.
 """
 
 from __future__ import annotations
@@ -297,6 +297,34 @@ def coverage(
                 )
 
 
+def tails(quick: bool, repeats: int = 60, n: int = 600) -> None:
+    """Coverage by the noise of the outcome, by which entries are missing, and with a column of its ranks beside it."""
+    noises: dict[str, Callable[[Any], Any]] = {
+        "normal": lambda rng: rng.normal(size=n),
+        "t(4)": lambda rng: rng.standard_t(4, size=n) / np.sqrt(2),
+        "lognormal": lambda rng: np.exp(rng.normal(size=n)) / np.sqrt(np.e**2 - np.e),
+    }
+    repeats = 2 if quick else repeats
+    print(f"{'noise':10}{'missing':>8}{'columns':>18}{'coverage':>29}{'mean':>7}{'width':>7}  of {repeats}")
+    for (name, noise), share, has_ranks in itertools.product(noises.items(), (0.3, 0.5), (False, True)):
+        pairs = [one_of_tails(noise, n, share, has_ranks, seed) for seed in range(repeats)]
+        hits, widths = (np.array(part) for part in zip(*pairs, strict=True))
+        shares = " ".join(f"{share:.3f}" for share in hits.mean(axis=0))
+        columns = "with ranks" if has_ranks else "as they are"
+        print(f"{name:10}{share:8.0%}{columns:>18}{shares:>29}{hits.mean():7.3f}{widths.mean():7.3f}", flush=True)
+
+
+def one_of_tails(noise: Callable[[Any], Any], n: int, share: float, has_ranks: bool, seed: int) -> tuple[Any, Any]:
+    """Which intervals hold the truth, and their widths."""
+    rng = np.random.default_rng(seed)
+    X = rng.multivariate_normal(np.zeros(4), 0.5 * np.ones((4, 4)) + 0.5 * np.eye(4), size=n)
+    y = X @ BETA + 1.5 * noise(rng)
+    columns = [hide_columns(X, y[:, None], share, False, rng), y, *([y.argsort().argsort()] if has_ranks else [])]
+    imputer = MultipleImputer(random_state=seed).fit(np.column_stack(columns))
+    ends = imputer.analyse(lambda table: least_squares(with_ones(table), table[:, 4])).conf_int()[:4]
+    return (ends[:, 0] <= BETA) & (ends[:, 1] >= BETA), ends[:, 1] - ends[:, 0]
+
+
 # -- mixed tables --------------------------------------------------------------------------------------------------------
 
 EFFECTS = {
@@ -487,7 +515,7 @@ def drawing_seconds(frame: Any, n_jobs: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["hidden", "coverage", "mixed", "rivals", "speed"])
+    parser.add_argument("--only", choices=["hidden", "coverage", "tails", "mixed", "rivals", "speed"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--repeats", type=int, default=100, help="tables of a cell of coverage")
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 500])
@@ -504,7 +532,8 @@ def main() -> None:
     cover = functools.partial(
         coverage, repeats=args.repeats, sizes=tuple(args.rows), models=tuple(args.models), methods=tuple(args.methods)
     )
-    for name, run in (("hidden", hide), ("coverage", cover), ("mixed", mixed), ("rivals", rivals), ("speed", speed)):
+    parts = {"hidden": hide, "coverage": cover, "tails": tails, "mixed": mixed, "rivals": rivals, "speed": speed}
+    for name, run in parts.items():
         if args.only in (None, name):
             run(args.quick)
 
