@@ -79,7 +79,7 @@ def test_cox_regressions_keep_their_coefficients():
         **{name: frame[name].mask(np.random.default_rng(k).random(3000) < 0.5) for k, name in enumerate("ab")}
     )
     assert np.abs(estimates(holed, CoxAnalysis("time", "event"), cox_fit) - full).max() < 0.09
-    assert np.abs(estimates(holed, None, cox_fit) - full).max() > 0.2
+    assert np.abs(estimates(holed, None, cox_fit) - full).max() > 0.12
 
 
 def squares(n, seed=0):

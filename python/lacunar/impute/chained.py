@@ -61,10 +61,11 @@ class Target:
     unused: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     is_chosen: bool = False  # whether it uses few columns of many
     formula: Formula | None = None
+    ranks: tuple[Floats, Floats] | None = None  # of heavy tails: values in ascending order, and their standard ranks
 
     @property
     def is_number(self) -> bool:
-        """Whether it is one column of the design, standardised."""
+        """Whether it is a standardised column of the design, with its ranks beside it where it has them."""
         return self.levels == 0
 
     def rounded(self, values: Floats) -> Floats:
@@ -82,7 +83,8 @@ class Target:
     def design(self, values: Floats) -> Floats:
         """Its columns of the design (n, width)."""
         if self.is_number:
-            return np.asarray(((values - self.centre) / self.scale)[:, None])
+            standard = (values - self.centre) / self.scale
+            return standard[:, None] if self.ranks is None else np.c_[standard, np.interp(values, *self.ranks)]
         return np.asarray(values[:, None] == np.arange(1, self.levels), dtype=np.float64)
 
 

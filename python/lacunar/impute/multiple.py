@@ -154,7 +154,8 @@ class MultipleImputer(AnyTable, BaseEstimator):
     drawn parameters; from 9 levels on one against the rest. Ordered are pandas' ordered categories,
     Arrow's ordered dictionaries and polars' Enum. Dates are numbers that are matched. Levels that
     no row shows stay in the type of the column and are never drawn. A constant column is filled
-    with its constant. With `analysis`, a column is drawn from its model given the other covariates
+    with its constant. A column of numbers with heavy tails predicts others by its values and by its
+    ranks. With `analysis`, a column is drawn from its model given the other covariates
     times the likelihood of the outcome. To predict, take `lacunar.learner.LacunarClassifier`, which
     learns from missing values as they are. O(m sweeps (n p^2 + p^4)) for p columns of numbers.
 
@@ -284,8 +285,10 @@ class MultipleImputer(AnyTable, BaseEstimator):
         )
 
     def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
-        ridge, n_donors = float(self.ridge), int(self.n_donors)
-        return build_plan(self.columns_, self.learned_, values, wishes, weight, ridge=ridge, n_donors=n_donors)
+        return build_plan(
+            self.columns_, self.learned_, values, wishes, weight,
+            ridge=float(self.ridge), n_donors=int(self.n_donors), with_ranks=True,
+        )  # fmt: skip
 
     def _run(self, plan: Plan, observed: Floats) -> list[Draw]:
         jobs = min(thread_count(self.n_jobs), self.n_imputations) if observed.size >= _LEAST_SHARED else 1

@@ -20,6 +20,7 @@ from lacunar.observed.rules import Rule, check_parts, floats
 
 _UNITS = 86_400e6, 3600e6, 60e6, 1e6, 1e3  # of time, in microseconds
 _MOST_DECIMALS = 4  # that filled numbers keep
+_HEAVY = 3.0  # standard errors of a fourth moment beyond that of a normal column
 
 
 @dataclass(frozen=True)
@@ -166,17 +167,21 @@ def constant_cells(learned: list[Learned], values: list[Values]) -> dict[int, tu
 
 def build_plan(
     columns: list[Column], learned: list[Learned], values: list[Values], wishes: Wishes, weight: Floats | None,
-    *, ridge: float, n_donors: int,
+    *, ridge: float, n_donors: int, with_ranks: bool = False,
 ) -> tuple[Plan, Floats]:  # fmt: skip
-    """The plan of the sweeps, and the design (n, width) of what is observed, 0 where entries are missing."""
+    """The plan of the sweeps, and the design (n, width) of what is observed, 0 where entries are missing.
+
+    `with_ranks`: the design has those of heavy-tailed columns beside them.
+    """
     n, first, targets = len(values[0].numbers), 1, []
     formulas = _formulas(columns, wishes)
     for place, (column, part, v) in enumerate(zip(columns, learned, values, strict=True)):
         if not part.varies and place not in formulas:
             continue
-        width = 1 if column.is_number else len(column.levels) - 1
+        ranks = ranks_of(part.sample) if with_ranks and column.is_number and place not in formulas else None
+        width = 1 + (ranks is not None) if column.is_number else len(column.levels) - 1
         target = _target(place, column, part, v, wishes, slice(first, first + width), weight)
-        target.formula = formulas.get(place)
+        target.formula, target.ranks = formulas.get(place), ranks
         targets.append(target)
         first += width
     X = np.zeros((n, first))
@@ -210,6 +215,20 @@ def _target(
         centre=part.centre, scale=part.scale, decimals=_decimals_of(column, part.sample), step=_step_of(column, part.sample),
         low=-np.inf if low is None else float(low), high=np.inf if high is None else float(high),
     )  # fmt: skip
+
+
+def ranks_of(sample: Floats) -> tuple[Floats, Floats] | None:
+    """Different values in ascending order and their standard ranks, where tails are heavy.
+
+    Given an outcome with tails heavier than those of its noise in other columns, these are no line in it, but nearly one in it and its
+    ranks together.
+    """
+    off = sample - sample.mean()
+    off = off / np.abs(off).max()  # whose powers neither overflow nor vanish
+    if np.mean(off**4) < (3 + _HEAVY * np.sqrt(24 / len(sample))) * np.mean(off**2) ** 2:
+        return None
+    values, counts = np.unique(sample, return_counts=True)
+    return values, ((counts.cumsum() - counts / 2) / len(sample) - 0.5) * np.sqrt(12)
 
 
 def _decimals_of(column: Column, sample: Floats) -> int | None:
