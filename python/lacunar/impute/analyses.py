@@ -202,11 +202,8 @@ class Regression:
         parts = [term.design(columns) for term in self.terms]
         for term, part in zip(self.terms, parts, strict=True):
             if term.formula is not None and not np.isfinite(part).all():
-                _refuse(
-                    "have formulas that are finite in every row",
-                    term.formula.text,
-                    "Give another, or bounds to its columns",
-                )
+                wish = "have formulas that are finite in every row"
+                _refuse(wish, term.formula.text, "Give another, or bounds to its columns")
         return np.column_stack(parts)
 
     def of(self, columns: Mapping[int, Floats], weight: Floats | None) -> Any:
@@ -222,11 +219,8 @@ def regression_of(
     outcomes = [str(getattr(analysis, name)) for name in analysis.outcomes]
     for name, role in zip(outcomes, analysis.outcomes, strict=True):
         if name not in places or name in passive:
-            _refuse(
-                f"have as its {role} one of the columns {listed(places)}, but for those of passive",
-                name,
-                "Correct the name",
-            )
+            wish = f"have as its {role} one of the columns {listed(places)}, but for those of passive"
+            _refuse(wish, name, "Correct the name")
         _check_outcome(role, analysis, columns[places[name]], numbers[places[name]])
     able = {name: k for name, k in places.items() if varies[k] and name not in outcomes and name not in passive}
     names = list(able) if analysis.terms is None else [str(term) for term in analysis.terms]
@@ -242,11 +236,8 @@ def _term(name: str, columns: list[Column], able: Mapping[str, int]) -> Term:
         column = columns[able[name]]
         return Term([able[name]], 0 if column.is_number else len(column.levels))
     if name in {column.name for column in columns}:
-        _refuse(
-            "have terms that vary, and that neither are its outcome nor passive",
-            name,
-            "Leave it out, or write its formula",
-        )
+        wish = "have terms that vary, and that neither are its outcome nor passive"
+        _refuse(wish, name, "Leave it out, or write its formula")
     plain = {other: k for other, k in able.items() if columns[k].kind in ("number", "whole", "boolean")}
     formula = Formula(name, name, plain, "analysis must have terms that are columns, or formulas")
     return Term(formula.places, formula=formula)
@@ -260,9 +251,8 @@ def _check_outcome(role: str, analysis: Any, column: Column, numbers: Floats) ->
         if column.kind not in ("number", "whole"):
             _refuse(f"have as its {role} a column of numbers", column.name, "Name another column")
     elif not is_binary or len(column.levels) > 2:
-        _refuse(
-            f"have as its {role} a column of booleans, of two levels, or of 0 and 1", column.name, "Name another column"
-        )
+        wish = f"have as its {role} a column of booleans, of two levels, or of 0 and 1"
+        _refuse(wish, column.name, "Name another column")
 
 
 def _refuse(wish: str, value: str, remedy: str) -> NoReturn:

@@ -170,7 +170,8 @@ class Chain:
     def _begin(self, target: Target) -> None:
         if target.levels and len(target.used):
             counts = np.bincount(target.values.astype(np.intp), minlength=target.levels).astype(np.float64)
-            self.newton[target.place] = start_of(target.method, np.maximum(counts, 0.5), self._n_used(target))
+            n_used = len(target.used) if target.is_chosen else self.plan.width
+            self.newton[target.place] = start_of(target.method, np.maximum(counts, 0.5), n_used)
         if target.formula is None:
             self._set(target, target.sample[self.rng.integers(0, len(target.sample), len(target.missing))])
 
@@ -239,9 +240,6 @@ class Chain:
             return {"drawn": self._spread(target, fit_one_against_rest(rows, hot, weight, state, self.rng))}
         drawn = fit_multinomial(rows, target.design(target.values), weight, state, self.rng)
         return {"drawn": self._spread(target, drawn)}
-
-    def _n_used(self, target: Target) -> int:
-        return len(target.used) if target.is_chosen else self.plan.width
 
     def _rows(self, target: Target) -> Floats:
         """The design of the rows where a column is observed: the columns that it uses, or all with 0 in the few others."""

@@ -39,9 +39,8 @@ _SHARE, _LEAF = (0.63, 0.8), (2, 1)  # of the rows from which a tree learns, and
 _FEW = 80  # entries
 
 
-Joint: TypeAlias = (
-    Gaussian | LowRankPosterior
-)  # of the standardised design: of full rank, or of low rank for many columns
+# Of the standardised design: of full rank, or of low rank for many columns.
+Joint: TypeAlias = Gaussian | LowRankPosterior
 
 
 def fit_joint(Z: Floats, seed: int, start: Joint | None = None) -> Joint:
@@ -242,14 +241,13 @@ def weigh(trials: Mapping[int, Trial]) -> tuple[Floats, dict[int, Recovery]]:
     equal = np.full(2, 0.5)
     if not trials:
         return equal, {}
-    parts = [trial.off() for trial in trials.values()]
-    sizes = [
-        max(float(np.sqrt(truth @ truth / len(t.truth))), 1e-300)
-        for (_, truth), t in zip(parts, trials.values(), strict=True)
-    ]
-    both = np.vstack([part / size for (part, _), size in zip(parts, sizes, strict=True)])
-    truth = np.concatenate([part / size for (_, part), size in zip(parts, sizes, strict=True)])
-    common = _toward(nnls(both, truth)[0], sum(len(t.truth) for t in trials.values()), equal, _FIRST_CAUTION)
+    parts = []
+    for trial in trials.values():
+        both, truth = trial.off()
+        size = max(float(np.sqrt(truth @ truth / len(trial.truth))), 1e-300)
+        parts.append((both / size, truth / size))
+    weights = nnls(*map(np.concatenate, zip(*parts, strict=True)))[0]
+    common = _toward(weights, sum(len(trial.truth) for trial in trials.values()), equal, _FIRST_CAUTION)
     return common, {place: _recovery(trial, common) for place, trial in trials.items()}
 
 
@@ -277,13 +275,7 @@ class Mixture:
     """The Gaussian and a forest for every column, in rounds: forests of the second learn from rows that the first has completed."""
 
     def __init__(
-        self,
-        targets: Sequence[Target],
-        X: Floats,
-        joint: Joint,
-        seed: int,
-        n_jobs: int | None,
-        verbose: int,
+        self, targets: Sequence[Target], X: Floats, joint: Joint, seed: int, n_jobs: int | None, verbose: int
     ) -> None:
         """`X` (n, p) is the design of the training table, NaN where entries are missing."""
         self._X, self._joint, self._seed, self._n_jobs = X, joint, seed, n_jobs
@@ -294,16 +286,11 @@ class Mixture:
         first, able = hidden.completed, [target for target in targets if target.place in hidden.parts]
         for k in range(_ROUNDS):
             trials = {target.place: self._try(k, target, hidden, first) for target in able}
-            self.common, recoveries = weigh(trials)
-            self._recoveries.append(recoveries)
+            self.common, self.recoveries = weigh(trials)
+            self._recoveries.append(self.recoveries)
             if able and k < _ROUNDS - 1:
                 hidden = replace(hidden, completed=self._completed_again(k, hidden, first, trials))
             say(verbose, "forests of round %d of %d, for %d columns", k + 1, _ROUNDS, len(able))
-
-    @property
-    def recoveries(self) -> dict[int, Recovery]:
-        """How well hidden entries came back, by place of the column."""
-        return self._recoveries[-1]
 
     def expected(self, targets: Sequence[Target], X: Floats) -> dict[int, Floats]:
         """Answers (missing, width) by place of the column, of the rows of a design (n, p) that lack it."""
@@ -346,11 +333,10 @@ class Mixture:
         """What both models of a round say of a column of rows (n, p), completed by the Gaussian and by the round before."""
         joint, usual, forest = by_joint(target, self._units, first), self._usual(target), self._forest(k, target)
         recovery = self._recoveries[k].get(target.place)
-        if forest is None:
-            return joint if recovery is None else mix(target, usual, joint, usual, recovery.weights)
-        return mix(
-            target, usual, joint, forest.answer(completed), self.common if recovery is None else recovery.weights
-        )
+        if forest is None and recovery is None:
+            return joint
+        weights = self.common if recovery is None else recovery.weights
+        return mix(target, usual, joint, usual if forest is None else forest.answer(completed), weights)
 
     def _forest(self, k: int, target: Target) -> Forest | None:
         """The forest of one column; of one that the training table shows whole only in the last round, grown when it is first asked."""

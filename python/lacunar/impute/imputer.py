@@ -18,7 +18,7 @@ from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
 from lacunar.impute.chained import Plan, Target
 from lacunar.impute.columns import Column
-from lacunar.impute.expectations import Joint, Mixture, Recovery, answer, fit_joint, units_of, weigh
+from lacunar.impute.expectations import Mixture, Recovery, answer, fit_joint, units_of, weigh
 from lacunar.impute.plans import NO_WISHES, Learned, build_plan, constant_cells, learn_columns
 from lacunar.impute.tables import AnyTable, Table, Values, names_of, no_rows, read_table, warn_of_columns
 from lacunar.lowrank.gaussian import Gaussian
@@ -184,7 +184,7 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for name in ("location_", "covariance_", "posterior_", "_mixture"):
             self.__dict__.pop(name, None)
         with one_blas_thread():
-            self._report(values, *(self._weighed(plan.targets) if plan.targets else weigh({})))
+            self._report(values, *(self._weighed() if plan.targets else weigh({})))
         warn_of_columns(self.columns_, values)
         return table, values
 
@@ -195,25 +195,22 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X[target.missing, target.own] = np.nan
         return plan, X[:, 1:]
 
-    def _weighed(self, targets: list[Target]) -> tuple[Floats, dict[int, Recovery]]:
+    def _weighed(self) -> tuple[Floats, dict[int, Recovery]]:
         """Learn both models; their weights in all columns, and how well hidden entries of each came back."""
         joint = fit_joint(units_of(self.table_).of(self.table_), self.seed_)
         if isinstance(joint, Gaussian):
             self.location_, self.covariance_ = joint.mean, joint.covariance
         else:
             self.posterior_ = joint
-        self._mixture = self._mixed(targets, joint)
-        return self._mixture.common, self._mixture.recoveries
+        return self._models().common, self._models().recoveries
 
     def _models(self) -> Mixture:
         """Both models; a model file holds no forests, which are grown again."""
         if "_mixture" not in vars(self):
             targets = self._plan(no_rows(self.columns_))[0].targets
-            self._mixture = self._mixed(targets, self._joint())
+            joint = self.posterior_ if "posterior_" in vars(self) else Gaussian(self.location_, self.covariance_)
+            self._mixture = Mixture(targets, self.table_, joint, self.seed_, self.n_jobs, self.verbose)
         return self._mixture
-
-    def _mixed(self, targets: list[Target], joint: Joint) -> Mixture:
-        return Mixture(targets, self.table_, joint, self.seed_, self.n_jobs, self.verbose)
 
     def _report(self, values: list[Values], common: Floats, recoveries: dict[int, Recovery]) -> None:
         """Store the weights of both models, and how well hidden entries came back."""
@@ -228,15 +225,9 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "recovery_")
         kinds = [column.kind for column in self.columns_]
         missing, hidden, explained, error = self.recovery_.T
-        columns = (
-            [column.name for column in self.columns_],
-            kinds,
-            missing.astype(int).tolist(),
-            hidden.astype(int).tolist(),
-            explained.tolist(),
-            (error / np.where(np.array(kinds) == "date", _DAY, 1.0)).tolist(),
-            *self.weights_.T.tolist(),
-        )
+        error = error / np.where(np.array(kinds) == "date", _DAY, 1.0)
+        parts = (missing.astype(int), hidden.astype(int), explained, error, *self.weights_.T)
+        columns = [[column.name for column in self.columns_], kinds, *(part.tolist() for part in parts)]
         return ColumnTable(zip(_HEADS, columns, strict=True))
 
     # -- answers ------------------------------------------------------------------------------------------------------------
@@ -276,11 +267,6 @@ class Imputer(AnyTable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             answers = self._models().expected(plan.order, X)
         missing = {t.place: values[t.place].missing[t.missing] for t in plan.order}  # not levels that fit never saw
         return {t.place: (t, t.missing[missing[t.place]], answers[t.place][missing[t.place]]) for t in plan.order}
-
-    def _joint(self) -> Joint:
-        if "posterior_" in vars(self):
-            return self.posterior_
-        return Gaussian(self.location_, self.covariance_)
 
     def _values(self, target: Target, expected: Floats) -> Floats:
         """What is expected as values of the column: within the range observed and with its decimals, and the likeliest level."""

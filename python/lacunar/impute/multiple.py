@@ -274,15 +274,14 @@ class MultipleImputer(AnyTable, BaseEstimator):
 
     def _wishes(self) -> Wishes:
         """The parameters about columns, whose names are text as in `columns_`."""
-        method = self.method if isinstance(self.method, str) else _by_name(self.method)
+        method, methods = (self.method, {}) if isinstance(self.method, str) else ("pmm", _by_name(self.method))
         predictors = _by_name(self.predictors)
         for name, chosen in predictors.items():
             if isinstance(chosen, list | tuple):
                 predictors[name] = list(map(str, chosen))
         unfilled, unused = (list(map(str, names or ())) for names in (self.keep_missing, self.not_predictors))
-        return Wishes(
-            method, predictors, unfilled, unused, _by_name(self.bounds), _by_name(self.passive), self.analysis
-        )
+        bounds, passive = _by_name(self.bounds), _by_name(self.passive)
+        return Wishes(method, methods, predictors, unfilled, unused, bounds, passive, self.analysis)
 
     def _plan(self, values: list[Values], wishes: Wishes, weight: Floats | None) -> tuple[Plan, Floats]:
         return build_plan(
@@ -325,12 +324,9 @@ class MultipleImputer(AnyTable, BaseEstimator):
     def _warn(self, plan: Plan, observed: Floats, values: list[Values]) -> None:
         names = [column.name for column in self.columns_]
         warn_of_columns(self.columns_, values)
+        lacks = [c.is_used and not len(part.sample) for c, part in zip(self.columns_, self.learned_, strict=True)]
         follows = {t.place for t in plan.targets if t.formula is not None}
-        unlearned = [
-            c.name
-            for j, c in enumerate(self.columns_)
-            if c.is_used and not len(self.learned_[j].sample) and j not in follows
-        ]
+        unlearned = [names[j] for j in np.flatnonzero(lacks) if j not in follows]
         if unlearned:
             warn_user(
                 f"no row of a weight above 0 has an entry of {listed(unlearned)}: left missing. Weigh such rows, or drop the columns."
@@ -428,12 +424,9 @@ class MultipleImputer(AnyTable, BaseEstimator):
         missing = _missing_rows(values)
         shown = {t.place: values[t.place].missing[t.missing] for t in plan.targets}
         constants = {j: constant for j, (_, constant) in constant_cells(self.learned_, values).items()}
+        models = {j: model for j, model in enumerate(self.models_) if model is not None}
         for k, seed in enumerate(self.seeds_):
-            parameters = {
-                j: {name: part[k] for name, part in model.items()}
-                for j, model in enumerate(self.models_)
-                if model is not None
-            }
+            parameters = {j: {name: part[k] for name, part in model.items()} for j, model in models.items()}
             with one_blas_thread():
                 drawn = draw_rows(plan, observed, parameters, self.sweeps, generator(int(seed)).spawn(1)[0])
             drawn = constants | {j: column[shown[j]] for j, column in drawn.items()}

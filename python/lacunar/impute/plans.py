@@ -27,7 +27,8 @@ _HEAVY = 3.0  # standard errors of a fourth moment beyond that of a normal colum
 class Wishes:
     """Parameters of `MultipleImputer` about columns, by their names."""
 
-    method: str | Mapping[str, str]
+    method: str  # of numbers that `methods` does not name
+    methods: Mapping[str, str]
     predictors: Mapping[str, Sequence[str]]
     keep_missing: Sequence[str]
     not_predictors: Sequence[str]
@@ -43,11 +44,10 @@ class Wishes:
                 self._refuse_shape("predictors", name, "a list of columns", chosen, "Pass [] for none")
         for name, ends in self.bounds.items():
             if not _are_bounds(ends):
-                self._refuse_shape(
-                    "bounds", name, "a pair (low, high) in ascending order", ends, "None leaves an end open"
-                )
+                wish = "a pair (low, high) in ascending order"
+                self._refuse_shape("bounds", name, wish, ends, "None leaves an end open")
         named = {
-            "method": [] if isinstance(self.method, str) else list(self.method),
+            "method": list(self.methods),
             "predictors": [name for key, value in self.predictors.items() for name in [key, *value]],
             "keep_missing": list(self.keep_missing),
             "not_predictors": list(self.not_predictors),
@@ -72,8 +72,7 @@ class Wishes:
 
     def method_of(self, column: Column) -> str:
         """How a column is drawn."""
-        wish = self.method if isinstance(self.method, str) else self.method.get(column.name, "pmm")
-        named = not isinstance(self.method, str) and column.name in self.method
+        named, wish = column.name in self.methods, self.methods.get(column.name, self.method)
         if column.is_number:
             if wish not in ("pmm", "norm"):
                 self._refuse(column, wish, "'pmm' or 'norm'")
@@ -108,7 +107,7 @@ def _are_bounds(ends: Any) -> bool:
     return bool((-np.inf if low is None else low) <= (np.inf if high is None else high))
 
 
-NO_WISHES = Wishes("pmm", {}, (), (), {}, {})
+NO_WISHES = Wishes("pmm", {}, {}, (), (), {}, {})
 
 
 def _is_plain_number(column: Column) -> bool:

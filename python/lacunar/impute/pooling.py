@@ -207,17 +207,8 @@ def _pooled(estimates: Sequence[_Estimate]) -> PooledResult:
     with np.errstate(invalid="ignore"):
         fraction = np.where(np.isinf(increase), 1.0, (increase + 2 / (df + 3)) / (increase + 1))
     fraction[share == 0] = 0.0
-    return PooledResult(
-        estimates[0].names,
-        values.mean(axis=0),
-        np.sqrt(total),
-        df,
-        np.minimum(fraction, 1.0),
-        increase,
-        within,
-        between,
-        m,
-    )
+    names, mean, fraction = estimates[0].names, values.mean(axis=0), np.minimum(fraction, 1.0)
+    return PooledResult(names, mean, np.sqrt(total), df, fraction, increase, within, between, m)
 
 
 def barnard_rubin(share: Floats, m: int, complete: float) -> Floats:
@@ -287,11 +278,8 @@ def _estimate(values: Any, covariance: Any, df: Any, k: int) -> _Estimate:
         ) from None
     numbers = numbers.ravel(order="F") if numbers.ndim == 2 else np.atleast_1d(numbers)  # one column an equation
     variances = np.diag(matrix) if matrix.ndim == 2 else np.atleast_1d(matrix)
-    if (
-        numbers.ndim != 1
-        or matrix.shape not in {(), numbers.shape, 2 * numbers.shape}
-        or variances.shape != numbers.shape
-    ):
+    fits = matrix.shape in {(), numbers.shape, 2 * numbers.shape} and variances.shape == numbers.shape
+    if numbers.ndim != 1 or not fits:
         raise ValueError(
             f"an analysis must return estimates (k,) with a covariance (k, k) or variances (k,); got shapes {np.shape(values)} and "
             f"{np.shape(covariance)} from table {k}. Correct the pair."

@@ -98,11 +98,7 @@ def names_of(estimator: Any) -> list[str]:
 
 def warn_of_columns(columns: list[Column], values: list[Values]) -> None:
     """Say which columns stay as they are, and which hold a number that may mean missing."""
-    numeric = [
-        (column.name, v.numbers)
-        for column, v in zip(columns, values, strict=True)
-        if column.kind in ("number", "whole")
-    ]
+    numeric = [(c.name, v.numbers) for c, v in zip(columns, values, strict=True) if c.kind in ("number", "whole")]
     warn_of_sentinels((name for name, _ in numeric), (numbers for _, numbers in numeric))
     empty = [column.name for column in columns if column.kind == "empty"]
     if empty:
@@ -157,13 +153,9 @@ def _types_of(native: Any, d: int) -> tuple[list[tuple[Any, ...] | None], list[b
     if isinstance(native, np.ndarray):
         return [None] * d, [_are_truths(column) for column in native.T]
     table = nw.from_native(plainly_named(native), eager_only=True)
-    return (
-        [_ordered_levels(table[:, j]) for j in range(d)],
-        [
-            dtype == nw.Boolean or (dtype == nw.Object and _are_truths(table[:, j].to_numpy()))
-            for j, dtype in enumerate(table.schema.values())
-        ],
-    )
+    columns = [table[:, j] for j in range(d)]
+    is_boolean = [c.dtype == nw.Boolean or (c.dtype == nw.Object and _are_truths(c.to_numpy())) for c in columns]
+    return [_ordered_levels(column) for column in columns], is_boolean
 
 
 def _are_truths(cells: NDArray[Any]) -> bool:

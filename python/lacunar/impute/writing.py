@@ -137,11 +137,8 @@ def _arrow_cells(natives: Any, kind: Any) -> Any:
     if not pa.types.is_dictionary(kind):
         return pa.array(natives, kind)
     places = {level: place for place, level in enumerate(dict.fromkeys(natives))}
-    codes, levels = (
-        pa.array([places[cell] for cell in natives], kind.index_type),
-        pa.array(list(places), kind.value_type),
-    )
-    return pa.DictionaryArray.from_arrays(codes, levels, ordered=kind.ordered)
+    indices = pa.array([places[cell] for cell in natives], kind.index_type)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(places), kind.value_type), ordered=kind.ordered)
 
 
 def _in_units(natives: Any, series: Any) -> Any:
