@@ -79,7 +79,7 @@ def nearest(fits: Floats, targets: Floats, k: int, reach: float, rng: np.random.
     k, order = min(k, len(fits)), fits.argsort()
     ascending = fits[order]
     if (ascending[1:] == ascending[:-1]).any():
-        order = rng.permutation(len(fits))
+        order = rng.permutation(len(fits)).astype(np.int64)  # int32 on Windows before NumPy 2
         order = order[np.argsort(fits[order], kind="stable")]
     picks, is_far = _core.draw_nearest(ascending, order, _ALL, targets, rng.random(len(targets)), k, reach)
     far = is_far.nonzero()[0]
