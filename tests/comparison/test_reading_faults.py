@@ -418,6 +418,10 @@ def test_numbers_with_and_without_a_unit_are_said(place):
         lambda k: f"{k} 1/2",
         lambda k: f"{k % 28 + 1:02d}.03.2024" if k % 2 else f"2024-03-{k % 28 + 1:02d}",
         lambda k: f"{k % 28 + 1}. März 2024",
+        lambda k: f"{k} {['kg', 'g'][k % 2]}",
+        lambda k: f"{k}{'kM'[k % 2]}",
+        lambda k: f"20{10 + k // 4}Q{k % 4 + 1}",
+        lambda k: f"2024-03-{k % 28 + 1:02d} 10:00:00 CET",
     ],
 )
 def test_text_that_looks_like_numbers_or_dates_is_said(cell, place):
@@ -470,3 +474,15 @@ def test_files_of_others_are_named(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=words):
         read_table(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_json_in_other_encodings(encoding, tmp_path):
+    (tmp_path / "t.json").write_text('[{"a": "ä", "y": 1}, {"a": "ö", "y": 0}]', encoding=encoding)
+    assert read_table(str(tmp_path / "t.json")).frame["a"].tolist() == ["ä", "ö"]
+
+
+def test_json_that_is_no_table_says_what_is(tmp_path):
+    (tmp_path / "t.json").write_text("3")
+    with pytest.raises(UserError, match="a list of rows"):
+        read_table(str(tmp_path / "t.json"))

@@ -189,7 +189,11 @@ def _exact(number: str | None) -> str | float | None:
     return number if number is None or number.lstrip("+-").isdigit() else float(number)
 
 
-_LIKE_NUMBERS = re.compile(r"[-+(]?\s*([^\W\d]{3}|\W)?\s*\d[\d.,' /:-]*\W{0,3}(\s[^\W\d]{3,9}\.? \d{4})?")
+_LIKE_NUMBERS = (
+    re.compile(  # a currency or a mark, digits, and a mark, a unit, a month with its year, a week or a quarter
+        r"[-+(]?\s*([^\W\d]{3}|\W)?\s*\d[\d.,' /:-]*(\W{0,3}|[kM]|\s[^\W\d]{1,9}\.?( \d{4})?|-?[WQ]\d{1,2})"
+    )
+)
 _FEW = 10  # different cells, such as ranges of age, that are categories
 
 

@@ -178,6 +178,7 @@ def _totals(frame: pd.DataFrame) -> list[str]:
 _HINTS = {
     "text": "Check the file, or say --sep, --decimal or --encoding.",
     "Excel": "Check the file, or say --sheet.",
+    "JSON": "A table in JSON is a list of rows, [{...}, {...}], one row a line, or one object of columns.",
     "ARFF": "Here ARFF holds numbers, nominal values and dates, one row a line: write other tables as CSV.",
 }
 
@@ -542,19 +543,19 @@ def refuse_twice(names: Sequence[str], source: str) -> None:
 
 def _read_json(path: Path, source: str, how: How) -> Table:
     pd = pandas_module()
-    encoding = how.encoding or "utf-8"
+    encoding, notes = _encoding(path, source, how.encoding)
     with path.open(encoding=encoding) as file:
         first = file.read(4096).lstrip()[:1]
     columns = _columns_of_json(path, encoding) if first == "{" else None
     if columns is not None:
-        return Table(flat(pd.DataFrame(columns).reset_index(drop=True), source), source)
+        return Table(flat(pd.DataFrame(columns).reset_index(drop=True), source), source, notes=notes)
     try:
         frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
     except (ValueError, AttributeError, TypeError):  # the latter two of a line that is a number, by release of pandas
         if first == "{":
             _refuse_broken_line(path, encoding, source)
         raise
-    return Table(flat(frame, source), source)
+    return Table(flat(frame, source), source, notes=notes)
 
 
 def _columns_of_json(path: Path, encoding: str) -> dict[str, Any] | None:
