@@ -111,6 +111,7 @@ def insert(name: str, report: Report, cells: list[Cell]) -> None:
     """Rows of some cells put into the recorded table, whose other rows and age stay, and its notes where there are no new ones; its claims are judged again, its picture is drawn anew."""
     record = records.read(name)
     rows, fresh = read_table(record["table"]), read_table(report.table.splitlines())
+    fresh = {row: values for row, values in fresh.items() if set(values.values()) != {"-"}}
     for row, values in fresh.items():
         rows.setdefault(row, {}).update((column, text) for column, text in values.items() if text != "-")
     first, *columns = [word.strip() for word in record["table"][0].strip("| ").split(" | ")]
@@ -120,11 +121,18 @@ def insert(name: str, report: Report, cells: list[Cell]) -> None:
     ).splitlines() + (report.body().splitlines()[len(report.table.splitlines()) :] or record["table"][end:])
     record["claims"] = [verdict.row(report.title) for verdict in module_of(name).claims(rows)]
     module_of(name).draw(read_table(record["table"]), PICTURES / f"{name}.png")
-    record["repeats"] = report.repeats
+    record["repeats"] = merged_repeats(record["repeats"], report.repeats, set(rows) - set(fresh))
     record["commit"] = ", ".join(sorted({*record["commit"].split(", "), *(cell.commit for cell in cells)}))
     record["computes"] = sorted({*record["computes"], *(cell.compute for cell in cells)})
     record["hours"] = round(record["hours"] + sum(cell.seconds for cell in cells) / 3600, 2)
     records.write_record(name, record)
+
+
+def merged_repeats(before: str, now: str, untouched: set[str]) -> str:
+    """What `now` says of repeats, with the "N of ROW" that `before` says of rows which stay."""
+    first, *others = now.split("; ")
+    counts = [part for part in before.split("; ") if part.partition(" of ")[2] in untouched]
+    return "; ".join([first, *counts, *others])
 
 
 def numbers(value: Any) -> list[float]:

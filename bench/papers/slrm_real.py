@@ -165,7 +165,7 @@ def run(run: Run) -> Report:
         at_99 = by_seed(run.cells(cell_99, tasks))
     rows = {name: {m: middle(values) for m, values in row.items()} for name, row in (found | at_99).items()}
     made = markdown("median of MSE / var y", rows, [PAPERS, PEERS, "SLRMRegressor", "mean + ridge", "HistGB"])
-    counts = (LONG if run.long else {}) | {name: len(row[PAPERS]) for name, row in (found | at_99).items()}
+    counts = {name: len(row[PAPERS]) for name, row in (found | at_99).items()}
     others = "".join(f"; {count} of {name}" for name, count in counts.items() if count != draws)
     repeats = f"{draws} draws{others}; in brackets the least and the largest"
     if run.only:

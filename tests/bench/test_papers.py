@@ -125,12 +125,14 @@ def test_rows_of_some_cells_go_into_the_recorded_table(main, tmp_path, monkeypat
         "commit": "b",
         "hours": 1,
         "computes": ["m:f"],
-        "repeats": "2",
+        "repeats": "2; 7 of one; 8 of two; so",
         "code": "c",
         "claims": [],
     }
     main.records.write_record("some", record)
-    report = main.Report("Some", "| error | age | sex |\n|---|---|---|\n| two | 0.3 | - |\n| three | 0.4 | - |", "3")
+    report = main.Report(
+        "Some", "| error | age | sex |\n|---|---|---|\n| two | 0.3 | - |\n| three | 0.4 | - |", "3; 9 of two; so"
+    )
     main.insert("some", report, [main.Cell("two seed 0", "m:g", (), 0.3, 3600.0, "a")])
     after = main.records.read("some")
     assert after["table"] == [*RECORDED[:3], "| two | 0.3 | - |", "| three | 0.4 | - |", *RECORDED[4:]]
@@ -140,7 +142,7 @@ def test_rows_of_some_cells_go_into_the_recorded_table(main, tmp_path, monkeypat
     assert main.records.read("some")["table"][-2:] == ["", "- Another note."]
     main.records.write_record("some", after)
     assert (after["commit"], after["hours"], after["computes"]) == ("a, b", 2.0, ["m:f", "m:g"])
-    assert (after["repeats"], after["code"]) == ("3", "c")
+    assert (after["repeats"], after["code"]) == ("3; 7 of one; 9 of two; so", "c")
     assert after["claims"][0].startswith("| Some, - | 0.3 ")
 
 
