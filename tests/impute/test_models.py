@@ -270,6 +270,9 @@ def test_ranks_stand_beside_heavy_tails_alone():
     normal, flat, heavy = np.sort([rng.normal(size=400), rng.random(400), rng.standard_t(3, size=400).round(1)])
     assert ranks_of(normal) is ranks_of(1e-300 * normal) is None
     assert ranks_of(flat) is None
+    many = np.sort(rng.normal(size=200_000))[np.linspace(0, 199_999, 500).astype(int)]
+    assert ranks_of(many) is ranks_of(np.r_[0.0, np.ones(498), 2.0]) is None
+    assert ranks_of(np.sort(rng.standard_t(4, size=500))) is not None
     values, ranks = ranks_of(heavy)
     slow = [np.mean(heavy < v) + np.mean(heavy == v) / 2 - 0.5 for v in values]
     np.testing.assert_allclose(ranks, np.array(slow) * 12**0.5)
