@@ -94,13 +94,10 @@ ScreenState screen_of(State& held) {
 }
 
 // The scout of a tracker; none, where its state has no such arrays.
-ScoutState scout_of(State& held, const RlsRule& rule) {
+ScoutState scout_of(State& held) {
   if (!held.state().contains("scout_v")) return {};
-  if (rule.orthonormal) throw std::invalid_argument("a scout needs a basis that is not orthonormalised");
-  return {held.numbers<double>("scout_v", {held.n_cols(), held.rank()}),
-          held.square("scout_inverse"),
-          held.by_column("scout_seen"),
-          held.numbers<double>("scout_line", {kScoutLines})};
+  return {held.numbers<double>("scout_v", {held.n_cols(), held.rank()}), held.square("scout_inverse"),
+          held.by_column("scout_seen"), held.numbers<double>("scout_line", {kScoutLines})};
 }
 
 // Every column of the rows has a place in the pool.
@@ -152,7 +149,9 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.template numbers<double>("labels", {1}),
                           memories_of(held, rule.forgetting),
                           screen_of(held),
-                          scout_of(held, rule)};
+                          scout_of(held)};
+  if (state.scout.v != nullptr && rule.orthonormal)
+    throw std::invalid_argument("a scout needs a basis that is not orthonormalised");
   expect_slots(stream.rows, state.slot, places);
   const Released nogil;
   return rls_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, state, stream.trace);
@@ -189,7 +188,8 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.by_code("w"),
                            held.template numbers<double>("clock", {kRlsClock}),
                            memories_of(held, rule.forgetting),
-                          screen_of(held)};
+                           screen_of(held),
+                           scout_of(held)};
   const Released nogil;
   return shared_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, arrays, stream.trace);
 }
@@ -255,8 +255,8 @@ void bind_rls(py::module_& m) {
   m.def("grouse_pass", either(&grouse<float>, &grouse<double>), exact("indptr"), exact("indices"), exact("values"),
         exact("order"), arg("options"), arg("state"), exact("prediction"), exact("residual"),
         "Greedy GROUSE; as rls_pass, with no labels.");
-  m.def("latent_rows", either(&latent_of<float>, &latent_of<double>), exact("indptr"), exact("indices"), exact("values"),
-        exact("basis"), arg("ridge"), exact("latent"), exact("residual").none(true),
+  m.def("latent_rows", either(&latent_of<float>, &latent_of<double>), exact("indptr"), exact("indices"),
+        exact("values"), exact("basis"), arg("ridge"), exact("latent"), exact("residual").none(true),
         exact("inverse").none(true), arg("n_threads"),
         "Latent coordinates of rows in a basis, by a ridge; the number of singular rows that were rescued.");
   m.def(

@@ -486,11 +486,12 @@ def exchanging(seed, n=3000, D=60, d=4, share=0.4):
     return X, np.repeat(np.array(bases), 1000 // 50, axis=0)
 
 
-def test_exchanged_directions_are_found_as_by_the_best_fixed_factor():
+@pytest.mark.parametrize("correlation", ["per-column", "shared"])
+def test_exchanged_directions_are_found_as_by_the_best_fixed_factor(correlation):
     ratios = []
     for seed in range(3):
         X, bases = exchanging(seed)
-        errors = [mean_missed(X, bases, forget=how) for how in ("auto", 0.96, 0.98, 0.99)]
+        errors = [mean_missed(X, bases, forget=how, correlation=correlation) for how in ("auto", 0.96, 0.98, 0.99)]
         ratios.append(errors[0] / min(errors[1:]))
     assert np.exp(np.mean(np.log(ratios))) < 1.1**2  # of squared errors
 
@@ -552,9 +553,10 @@ def test_the_scout_is_a_tracker_of_its_own():
             type(both._tracker()).check(broken, (60, 4))
 
 
-def test_a_tracker_stored_before_there_were_scouts_goes_on():
+@pytest.mark.parametrize("correlation", ["per-column", "shared"])
+def test_a_tracker_stored_before_there_were_scouts_goes_on(correlation):
     X, _ = exchanging(0, n=1000)
-    tracker = PETRELS(4, random_state=0).partial_fit(X[:500])
+    tracker = PETRELS(4, correlation=correlation, random_state=0).partial_fit(X[:500])
     options = {name: value for name, value in tracker.state_["options"].items() if name != "scout"}
     kept = {name: value for name, value in tracker.state_.items() if not name.startswith("scout_")}
     tracker.state_ = {**kept, "options": options}

@@ -9,6 +9,7 @@
 #include "lacunar/rls/cell_screen.hpp"
 #include "lacunar/rls/lazy_basis.hpp"
 #include "lacunar/rls/row_code.hpp"
+#include "lacunar/rls/scout.hpp"
 #include "lacunar/rls/small_dense.hpp"
 #include "lacunar/rls/trackers.hpp"
 
@@ -49,7 +50,8 @@ class Shared {
         d_(state.d),
         row_(state.d, largest),
         memories_(state.memories, state.n_cols, state.d, largest),
-        screen_(state.screen, state.d, largest) {
+        screen_(state.screen, state.d, largest),
+        scout_(state.scout, state.n_cols, state.d, rule.ridge, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &gain_, &w_}) line->resize(side);
     fitted_.resize(row_.x.size());
@@ -65,6 +67,7 @@ class Shared {
  private:
   void remember(double discount, double label);
   void normalise();
+  void adopt_scout();
   void move_columns(const Index* seen, double discount, double tau);
 
   const Rows<T>& rows_;
@@ -75,6 +78,7 @@ class Shared {
   RowCode row_;
   Memories memories_;
   CellScreen screen_;
+  Scout scout_;
   double ridge_ = 0, left_ = 0;
   std::vector<double> code_, label_code_, gain_, w_, fitted_;
 };
@@ -134,6 +138,17 @@ void Shared<T>::normalise() {
   apply_square(root, w_.data(), d_, ld);
 }
 
+// The scout's basis and correlation in place of the tracker's.
+template <class T>
+void Shared<T>::adopt_scout() {
+  std::copy_n(scout_.v(), s_.n_cols * d_, s_.v);
+  std::copy_n(scout_.inverse(), d_ * d_, s_.inverse);
+  for (Offset j = 0; j < s_.n_cols; ++j) s_.count[j] = scout_.seen(j);
+  std::fill_n(s_.discount, s_.n_cols, s_.clock[kLogDiscount]);
+  s_.sums[kTotal] = scout_.rows();
+  memories_.start_from(s_.v, scout_.rows_kept());
+}
+
 template <class T>
 bool Shared<T>::step(Offset row, const RlsTrace& trace) {
   const Offset first = rows_.offsets[row];
@@ -172,6 +187,10 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     s_.clock[kLogDiscount] += std::log(discount);
     move_columns(seen, discount, advance_inverse(s_.inverse, d_, label_code_.data(), discount, gain_.data()));
     remember(discount, label);
+    if (scout_.exists()) {
+      scout_.learn(row_, seen, memories_.places());
+      if (scout_.better(memories_.hidden_error())) adopt_scout();
+    }
     if (static_cast<Offset>(s_.clock[kSteps]) % std::max(kScaleEvery, s_.n_cols / 16) == 0) normalise();
   }
   if (trace.prediction != nullptr) trace.prediction[row] = prediction;

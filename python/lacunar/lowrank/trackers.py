@@ -205,6 +205,12 @@ class ForgettingTracker(Tracker):
         "memory_lines": _doubles(_core.MEMORY_LINES, _core.MEMORIES),
         "memory_rows": _doubles(1),
     }
+    scout_rules: ClassVar[dict[str, Rule]] = {
+        "scout_v": _doubles("D", "d"),
+        "scout_inverse": _doubles("d", "d"),
+        "scout_seen": _doubles("D", low=0),
+        "scout_line": _doubles(_core.SCOUT_LINES),
+    }
 
     def _add_memories(self, delta: float) -> None:
         """Add the arrays of the memories, which start from the basis, where `forget` is "auto"."""
@@ -217,10 +223,18 @@ class ForgettingTracker(Tracker):
         self.memory_lines = np.repeat([[0.0], [1.0], [-np.log(count)]], count, axis=1)
         self.memory_rows = np.zeros(1)
 
+    def _add_scout(self, delta: float) -> None:
+        """Add the arrays of the scout, which starts from the basis, where the options have `scout`."""
+        if self.options.get("scout"):
+            D, d = self.v.shape
+            self.scout_v, self.scout_inverse = self.v.copy(), delta * np.eye(d)
+            self.scout_seen, self.scout_line = np.zeros(D), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
+
     @classmethod
     def _rules(cls, options: Any) -> dict[str, Rule]:
-        learned = isinstance(options, dict) and options.get("forgetting") == "adaptive"
-        return {**super()._rules(options), **(cls.memory_rules if learned else {})}
+        options = options if isinstance(options, dict) else {}
+        memories = cls.memory_rules if options.get("forgetting") == "adaptive" else {}
+        return {**super()._rules(options), **memories, **(cls.scout_rules if options.get("scout") else {})}
 
     @classmethod
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
@@ -241,12 +255,6 @@ class PerColumnRls(ForgettingTracker):
         "discount": _doubles("D"),
         "pool": floats("slots", "stride"),
         "slot": Array("i", ("D",), low=-1, dtype=np.int32),
-    }
-    scout_rules: ClassVar[dict[str, Rule]] = {
-        "scout_v": _doubles("D", "d"),
-        "scout_inverse": _doubles("d", "d"),
-        "scout_seen": _doubles("D", low=0),
-        "scout_line": _doubles(_core.SCOUT_LINES),
     }
     option_rules: ClassVar[dict[str, Rule]] = {
         **Tracker.option_rules,
@@ -272,14 +280,7 @@ class PerColumnRls(ForgettingTracker):
         self.options = {**plain, **rule, **options}
         self._add_memories(self.options["delta"])
         self._add_screen()
-        if self.options.get("scout"):
-            self.scout_v, self.scout_inverse = self.v.copy(), self.options["delta"] * np.eye(d)
-            self.scout_seen, self.scout_line = np.zeros(D), np.array([0.0, 0.0, 0.0, 0.0, 1.0])
-
-    @classmethod
-    def _rules(cls, options: Any) -> dict[str, Rule]:
-        scout = isinstance(options, dict) and options.get("scout")
-        return {**super()._rules(options), **(cls.scout_rules if scout else {})}
+        self._add_scout(self.options["delta"])
 
     @classmethod
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
@@ -358,6 +359,7 @@ class SharedRls(ForgettingTracker):
         self.options = {"lam1": np.inf, "ridge": 0.0, "automatic": False, **forgetting("window"), **options}
         self._add_memories(delta)
         self._add_screen()
+        self._add_scout(delta)
 
     def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order, labels)
@@ -633,12 +635,11 @@ class PETRELS(SubspaceTracker):
         followed at eight factors from .8 to 1 side by side, weighed by how well they predict
         entries before they learn them, and the tracker remembers 1.4 times as many rows as their
         weighted geometric mean. It remembers at least as many as show a column k / 2 times, and
-        just those while rows leave over three times what they did. With `correlation="per-column"`
-        a second tracker that remembers as many rows as show a column 2.5 k times (at least 20) runs
-        beside it and takes its place where it surely predicts entries better, as after a part of
-        the directions was exchanged; the more columns are out, the surer that must be. "window" is
-        1 - 3 / (t + 300), which forgets wrong beginnings and then averages. A number in (0, 1] is
-        that, 1 forgets nothing.
+        just those while rows leave over three times what they did. A second tracker that remembers
+        as many rows as show a column 2.5 k times (at least 20) runs beside it and takes its place
+        where it surely predicts entries better, as after a part of the directions was exchanged;
+        the more columns are out, the surer that must be. "window" is 1 - 3 / (t + 300), which
+        forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
     correlation : {"per-column", "shared"}, default="per-column"
         An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by
         how often a column was seen: less exact where columns differ in how they are missing, at D k
@@ -692,9 +693,8 @@ class PETRELS(SubspaceTracker):
     -----
     A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when
     it is next seen, and what is known of it is never less than of a new one. `forget="auto"` costs
-    up to twice as much and three more bases of memory, with `correlation="shared"` about twice as
-    much and two more bases. `robust=True` costs 1.1 times as much, or 1.3. Updates are symmetric to
-    the last bit; others grow as forget^-t.
+    up to twice as much and three more bases of memory. `robust=True` costs 1.1 times as much, or
+    1.3. Updates are symmetric to the last bit; others grow as forget^-t.
 
     References
     ----------
@@ -759,10 +759,10 @@ class PETRELS(SubspaceTracker):
         keep = {**forgetting(self.forget), **self._robust_option()}
         automatic = self.ridge == "auto"
         first = 1e-3 if automatic else float(self.ridge)
-        if self.correlation == "shared":
-            return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)
         if self.forget == "auto":
             keep["scout"] = True
+        if self.correlation == "shared":
+            return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)
         # A column that comes late or was out for long else fits its first rows in idle directions, which are noise.
         keep["cap"] = 1.0
         return PerColumnRls(basis, precision=self.precision, delta=self.delta, ridge=first, automatic=automatic, **keep)

@@ -35,6 +35,9 @@ class Scout {
   bool better(double error);
 
   const double* v() const { return s_.v; }
+  const double* inverse() const { return s_.inverse; }
+  double rows() const { return s_.line[kScoutRows]; }
+  double seen(Offset j) const { return s_.seen[j] * s_.line[kScoutUnit]; }
   double rows_kept() const { return rows_kept_; }  // for how many rows it remembers
 
   // blocks (rls_stride<double>(d)) = inverse correlation of column j.

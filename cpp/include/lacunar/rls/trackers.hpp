@@ -32,6 +32,7 @@ struct SharedState {
   double* clock;     // kRlsClock numbers
   MemoryState memories = {};
   ScreenState screen = {};
+  ScoutState scout = {};
 };
 
 // As rls_pass. All columns share a gain, so that a row of o entries costs o d^2 / 2 + d^3 / 3.
