@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from reference.masks import compared as slowly_compared
+from reference.masks import has_unseen_pair as slowly_unseen
 from scipy.special import expit
 
 from lacunar import LacunarClassifier, LacunarRegressor, Observed, load_model, save_model
@@ -46,6 +47,11 @@ def but_first(X, rng):
 
 def whole(X, rng):
     return X
+
+
+def halves(X, rng):
+    """Every row lacks the first four columns or the last four."""
+    return np.where((rng.random((len(X), 1)) < 0.5) == (np.arange(8) < 4), np.nan, X)
 
 
 CHANGES = [
@@ -98,6 +104,16 @@ def test_all_comparisons_are_those_of_the_slow_twin(trained, new):
     comparison = MaskComparison().fit(training, 0)
     for z, slow in zip(comparison.compare(batch), slowly_compared(batch, training), strict=True):
         np.testing.assert_allclose(z, slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("trained", [halves, at_random, whole, by_first])
+@pytest.mark.parametrize("new", [halves, at_random, whole])
+def test_unseen_pairs_are_those_of_the_slow_twin(trained, new):
+    rng = np.random.default_rng(5)
+    training, batch = trained(complete(150, rng), rng), new(complete(30, rng), rng)
+    unseen = MaskComparison().fit(training, 0).has_unseen_pair(batch)
+    np.testing.assert_array_equal(unseen, slowly_unseen(batch, training))
+    assert unseen.mean() > 0.8 if trained is halves and new is not halves else trained is by_first or not unseen.any()
 
 
 def test_few_rows_are_not_compared():
@@ -265,6 +281,21 @@ def test_intervals_rest_on_values_where_training_masks_no_longer_hold(tmp_path):
     save_model(model, tmp_path / "model")
     with pytest.warns(UserWarning, match="lack other entries"):
         np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(rows), interval)
+
+
+def test_intervals_rest_on_values_of_rows_that_lack_single_columns_of_blocks():
+    """No training row tells how columns of two halves go together: what members add up of both is less certain than of one."""
+    rng = np.random.default_rng(2)
+    cause = rng.normal(size=(1800, 2))
+    X = cause @ rng.normal(size=(2, 8)) + 0.6 * rng.normal(size=(1800, 8))
+    y = X.sum(axis=1) + 2.0 * (X[:, 0] > 0) + rng.normal(size=1800)
+    model = LacunarRegressor(members=["linear", "boosting"], random_state=0).fit(halves(X[:300], rng), y[:300])
+    rows = at_random(X[300:], rng)
+    with pytest.warns(UserWarning, match="lack other entries"):
+        low, high = model.predict_interval(rows).T
+    assert np.mean((low <= y[300:]) & (y[300:] <= high)) > 0.8  # .69 by the learner alone
+    few = model.predict_interval(rows[:9])  # whatever rows come beside them
+    np.testing.assert_allclose(few, np.column_stack([low, high])[:9], rtol=1e-9)
 
 
 def test_intervals_of_changed_masks_reach_the_mean_of_the_training_targets():

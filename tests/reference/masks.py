@@ -1,5 +1,7 @@
 """Slow twin of the comparison of masks: every comparison from its definition, one column or pair at a time."""
 
+import itertools
+
 import numpy as np
 
 
@@ -47,3 +49,17 @@ def compared(T, training):
         for j in range(i + 1, t):
             pairs[i, j] = pair(new[:, [i, j]], old[:, [i, j]])
     return shares, pairs, values
+
+
+def has_unseen_pair(T, training):
+    """Whether each row of T (m, t) has a pair of columns in a state that is as frequent in training as a tenth of what 20 rows or more would be by chance."""
+    n, t = training.shape
+    answers = []
+    for row in np.isnan(T):
+        unseen = False
+        for j, k in itertools.permutations(range(t), 2):
+            first, second = (np.isnan(training[:, column]) == row[column] for column in (j, k))
+            expected = first.mean() * second.mean() * n
+            unseen |= expected >= 20 and (first & second).sum() <= 0.1 * expected
+        answers.append(unseen)
+    return answers

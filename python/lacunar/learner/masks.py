@@ -24,6 +24,10 @@ _MOST_PAIRED = 100  # columns whose values, and whose masks two by two, are comp
 _KNOTS = 32  # quantiles by which values are ranked: scores are multiples of 1/32, whose sums are exact
 _FEWEST_OBSERVED = 10  # values of a column, from which their ranks are compared
 _LEAST_SHARE = 0.01  # missing in training or in the batch, from which a column's observed values are compared
+_FEWEST_EXPECTED, _UNSEEN = (
+    20.0,
+    0.1,
+)  # rows that lack or have two columns were masks independent; the share that there is
 _FALSE_ALARMS = 0.0025  # of batches like training; each of the three tests has an equal part
 _DRAWS, _DRAWN_ROWS = 100, 200  # batches of training rows that say what is usual, and the rows of each
 _NAMED, _WORTH_NAMING = 3, 2.0  # differences in the warning, and the least z of them
@@ -162,6 +166,26 @@ class MaskComparison(BaseEstimator):
         """
         compared = self.compare(T)
         return compared is not None and _beyond_chance(compared.values, self.usual_squares_[:, -1])
+
+    def has_unseen_pair(self, T: Floats) -> NDArray[np.bool_]:
+        """Which rows (m, t) lack both of two columns, have both, or lack one and have the other, where training rows next to never did.
+
+        So it is with rows that lack single entries where training rows lacked blocks of columns.
+        """
+        lacks, n = np.isnan(T[:, self.paired_]).astype(np.float64), self.n_
+        missing = self.missing_[self.paired_]
+        both, first = self.together_, missing[:, None] - self.together_
+        of_states = [  # what rows have to do with the first and the second column, and how many training rows were so
+            (lacks, lacks, both, np.outer(missing, missing)),
+            (lacks, 1 - lacks, first, np.outer(missing, n - missing)),
+            (1 - lacks, 1 - lacks, n - missing - first, np.outer(n - missing, n - missing)),
+        ]
+        unseen = np.zeros(len(T), dtype=bool)
+        for one, other, number, expected in of_states:
+            rare = (expected >= n * _FEWEST_EXPECTED) & (n * number <= _UNSEEN * expected)
+            np.fill_diagonal(rare, False)
+            unseen |= ((one @ rare) * other).any(axis=1)
+        return unseen
 
     def _changed(self, compared: Comparisons) -> bool:
         return any(_beyond_chance(*pair) for pair in zip(compared, self.usual_squares_.T, strict=True))

@@ -463,9 +463,11 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         all training rows have wider ones, by the residuals of copies of training rows with further
         entries hidden, at random and by their own values. Where 50 rows or more come whose observed
         values are not those of training, beyond chance, what masks told the members may no longer
-        hold, as when training entries were missing by their own values. Ends then are means of
-        these and of those of `lacunar.uncertainty.MaskConformalRegressor`, which rest on values
-        alone: the middle is another than the prediction. Where the middles of the batch are off the
+        hold, as when training entries were missing by their own values; neither does it for a row
+        that lacks or has two columns together as next to no training row did, as where those lacked
+        blocks of columns. Ends then are means of these and of those of
+        `lacunar.uncertainty.MaskConformalRegressor`, which rest on values alone: the middle is
+        another than the prediction. Where the middles of the batch are off the
         mean of the training targets, beyond chance, rows with gaps reach as much farther to that
         side. All this is measured, not guaranteed;
         `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like
@@ -525,7 +527,7 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
         """What `answer` says of the spread of every target, (m, ...) or (m, targets, ...), nothing below the bound.
 
         With `sides`, negative for ends below the middle and positive for those above, half of it may rest on values alone
-        where observed values are no longer those of training.
+        where observed values are no longer those of training, and of rows whose masks are not.
         """
         check_is_fitted(self)
         if None in self.deviations_:
@@ -536,17 +538,20 @@ class LacunarRegressor(ScoreMixin, RegressorMixin, MultiOutputMixin, LacunarBase
 
         def answers(view: View) -> Floats:
             nonlocal changed, offsets
-            compared = sides is not None and len(view.T) >= FEWEST_ROWS  # the last few rows of many are as those before
+            T, spreads = self.views_.comparable(view.T), self._spreads(view)
+            compared = sides is not None and len(T) >= FEWEST_ROWS  # the last few rows of many are as those before
             if compared:
-                changed = self.masks_.values_changed(self.views_.comparable(view.T))
-            spreads = self._spreads(view)
+                changed = self.masks_.values_changed(T)
             ends = np.stack([answer(one) for one in spreads], axis=1)
             one_each = (-1,) + (1,) * (ends.ndim - 2)
-            by_value = self._value_spreads(view) if changed else []
+            unseen = self.masks_.has_unseen_pair(T) if sides is not None else np.zeros(len(T), dtype=bool)
+            rows = np.flatnonzero(changed | unseen)
+            by_value = self._value_spreads(view.take(rows)) if len(rows) else []
             if by_value:
+                ends[rows] = (ends[rows] + np.stack([answer(one) for one in by_value], axis=1)) / 2
+            if by_value and changed:
                 middles = [(one.values + value.values) / 2 for one, value in zip(spreads, by_value, strict=True)]
                 offsets = self._offsets(np.column_stack(middles)) if compared else offsets
-                ends = (ends + np.stack([answer(one) for one in by_value], axis=1)) / 2
                 gaps, away = np.isnan(view.T).any(axis=1), offsets.reshape(one_each)
                 ends[gaps] += np.where(sides * away > 0, away, 0.0)
             ends = np.maximum(ends, least.reshape(one_each))
