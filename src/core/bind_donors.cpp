@@ -11,9 +11,8 @@ py::tuple nearest(const Array<double>& ascending, const Array<Offset>& order, co
   expect_size(uniform, m, "uniform");
   if (k < 1 || k > (sample.size() == 0 ? n : sample.size()))
     throw std::invalid_argument("k must be at least 1, and at most the number of values");
-  for (Offset i = 0; i < sample.size(); ++i)
-    if (sample.data()[i] < 0 || sample.data()[i] >= n)
-      throw std::invalid_argument("sample must hold positions of order");
+  expect_below(order, n, "order");
+  expect_below(sample, n, "sample");
   Array<Offset> picks(m);
   Array<bool> far(m);
   {

@@ -80,8 +80,8 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
     tol : float, default=1e-4
         Largest change of a correlation at which they stop.
     warm_start : bool, default=False
-        Whether `fit` begins at the model that is there, if it has as many columns and targets. Low
-        rank then makes a third of the steps.
+        Whether `fit` begins at the model that is there, if it has as many columns and targets, and
+        keeps the shrinkage of that. Low rank then makes a third of the steps.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -267,12 +267,12 @@ class GaussianRegressor(ScoreMixin, RegressorMixin, TakesMissing):
         """The parameter; for "auto" that of the fit `before`, or by targets of rows left out."""
         if self.shrinkage != "auto":
             return float(self.shrinkage)
-        if len(before.get("covariance_", ())) == joint.shape[1]:
-            return float(before["shrinkage_"])
         targets = len(self.label_mean_)
         known = np.flatnonzero(~np.isnan(joint[:, -targets:]).all(axis=1))
         if len(known) >= _ENOUGH_ROWS * joint.shape[1] or len(known) <= _SHRINKAGE_FOLDS:
             return _SHRINKAGES[-1]
+        if len(before.get("covariance_", ())) == joint.shape[1] and "shrinkage_" in before:
+            return float(before["shrinkage_"])
         order = generator(fixed_seed(self.random_state)).permutation(known)[:_SHRINKAGE_ROWS]
         return best_shrinkage(joint[np.sort(order)], targets)
 
