@@ -124,8 +124,8 @@ def test_shrinkage_of_many_rows_or_another_fit_is_not_chosen_again():
 
 @pytest.mark.parametrize("noise", [0.1, 1.0, 10.0])
 def test_the_shrinkage_is_that_of_the_literal_folds(noise):
-    X, y = world(n=30, d=4)
-    T = joint(GaussianRegressor().fit(X, y), X, y + noise * np.random.default_rng(0).normal(size=30))
+    X, y = world(n=24, d=3)
+    T = joint(GaussianRegressor().fit(X, y), X, y + noise * np.random.default_rng(0).normal(size=24))
     shrinkages = [409.6, 102.4, 25.6, 6.4, 1.6, 0.4]
     assert best_shrinkage(T, 1) == slow.best_shrinkage(T, shrinkages)
 

@@ -27,7 +27,7 @@ def em(T, steps, shrinkage):
     return mean, cov
 
 
-def best_shrinkage(T, shrinkages, steps=30):
+def best_shrinkage(T, shrinkages, steps=20):
     """The shrinkage whose models of two folds predict the targets of the third, the last column, with the least squared error."""
     fold, losses = np.arange(len(T)) % 3, []
     for shrinkage in shrinkages:
