@@ -24,10 +24,8 @@ _MOST_PAIRED = 100  # columns whose values, and whose masks two by two, are comp
 _KNOTS = 32  # quantiles by which values are ranked: scores are multiples of 1/32, whose sums are exact
 _FEWEST_OBSERVED = 10  # values of a column, from which their ranks are compared
 _LEAST_SHARE = 0.01  # missing in training or in the batch, from which a column's observed values are compared
-_FEWEST_EXPECTED, _UNSEEN = (
-    20.0,
-    0.1,
-)  # rows that lack or have two columns were masks independent; the share that there is
+# A pair of columns is new in a state that this many training rows would have if masks were independent, and at most this share of them has.
+_FEWEST_EXPECTED, _UNSEEN = 20.0, 0.1
 _FALSE_ALARMS = 0.0025  # of batches like training; each of the three tests has an equal part
 _DRAWS, _DRAWN_ROWS = 100, 200  # batches of training rows that say what is usual, and the rows of each
 _NAMED, _WORTH_NAMING = 3, 2.0  # differences in the warning, and the least z of them
