@@ -429,7 +429,19 @@ def test_text_that_looks_like_numbers_or_dates_is_said(cell, place):
 
 
 @pytest.mark.parametrize(
-    "cell", [lambda k: f"{k % 9}0-{k % 9}9", lambda k: f"A{k}", lambda k: f"{k} Main Street", lambda k: f"0{100 + k}"]
+    "cell",
+    [
+        lambda k: f"{k % 9}0-{k % 9}9",
+        lambda k: f"{k}-{k + 5}",
+        lambda k: f"6.{k}.1",
+        lambda k: f"192.168.{k}.7",
+        lambda k: f"+49 30 {k}1401",
+        lambda k: f"#{k}",
+        lambda k: "(" + 40 * " " + f"{k}",
+        lambda k: f"A{k}",
+        lambda k: f"{k} Main Street",
+        lambda k: f"0{100 + k}",
+    ],
 )
 def test_text_that_is_text_needs_no_warning(cell, place):
     assert not warned_of(read_table(place(text_of(map(cell, range(30))))))

@@ -194,17 +194,21 @@ _LIKE_NUMBERS = (
         r"[-+(]?\s*([^\W\d]{3}|\W)?\s*\d[\d.,' /:-]*(\W{0,3}|[kM]|\s[^\W\d]{1,9}\.?( \d{4})?|-?[WQ]\d{1,2})"
     )
 )
-_FEW = 10  # different cells, such as ranges of age, that are categories
+_FEW, _LONGEST = 10, 40  # different cells that are categories, and characters of a cell that may be a number or a date
+# Shapes of names, with a 9 for every run of digits: versions, addresses and phone numbers; ranges, scores and seasons; items.
+_NAMES = re.compile(r"\+?9([-.: ])9(?:\1[9])+|9[-/:]9|#9")
 
 
 def _unread(column: TextColumn) -> list[str]:
     """A warning of a column whose cells look like numbers or dates, but not all of them in one way of writing."""
-    alike = [cell for cell in column.texts if _LIKE_NUMBERS.fullmatch(cell)]
+    alike = [cell for cell in column.texts if len(cell) <= _LONGEST and _LIKE_NUMBERS.fullmatch(cell)]
+    shapes = {re.sub(r"\d+", "9", cell) for cell in alike}
     if (
         column.is_category
         or len(alike) <= _FEW
         or 2 * len(alike) < len(column.texts)
         or any(map(is_code, column.texts))
+        or (len(shapes) == 1 and _NAMES.fullmatch(shapes.pop()) is not None)
     ):
         return []
     return [

@@ -161,7 +161,7 @@ def read_table(name: str, **how: Any) -> Table:
     return Table(frame, shown, table.target, [*table.notes, *notes], kind=kind, readings=readings, cells=cells)
 
 
-_TOTALS = re.compile(r"(grand |sub)?(totals?|sum)|gesamt|summe|mean|average", re.IGNORECASE)
+_TOTALS = re.compile(r"(grand |sub)?(totals?|sum)|gesamt|summe", re.IGNORECASE)
 
 
 def _totals(frame: pd.DataFrame) -> list[str]:
