@@ -303,7 +303,7 @@ class _Text:
         self.head = self._head()
         if "\0" in self.head:
             raise UserError(
-                f"{source}: this is not text, or text in UTF-16 that does not say so: then say --encoding utf-16-le. {_KNOWN}"
+                f"{source}: this is not text. If it is text in UTF-16, say --encoding utf-16-le or utf-16-be. {_KNOWN}"
             )
         said = _SAID_SEP.match(self.head)
         if said:
