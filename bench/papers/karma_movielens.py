@@ -55,8 +55,8 @@ SEARCHED = 300  # training users on which lambda of mc-1 and mc-b is searched, w
 SMALLEST, SMALLEST_SEARCHED = 4e-5, 4e-4
 WHY = {
     "gender": "splits are ours, and geom, mcb and mc1 have one; the commonest class alone has .28",
-    "age": f"splits are ours, and mcb and mc1 have one; {UNIT}",
-    "occupation": "splits are ours, and mcb and mc1 have one; the commonest class alone has .87",
+    "age": f"splits are ours, of mcb and mc1 one at most; {UNIT}",
+    "occupation": "splits are ours, of mcb and mc1 one at most; the commonest class alone has .87",
 }
 TOL = 1e-3  # of mc-1 and mc-b: errors of hidden labels are within .0003 of those at 1e-5, in a third of the time
 
